@@ -19,12 +19,12 @@ class Job(Generic[S]):
     config: S
     """The step's own slice of the recipe."""
     inputs: Mapping[str, Path]
-    """Input step -> folder with that step's outputs (private copies: nothing a step does can hurt the store)."""
+    """Need, as the step names it -> folder with those files: private copies, so that no step can hurt the store."""
     output: Path
     """An empty folder. What lies in it when the step returns is the step's result."""
     scratch: Path
     """An empty folder that is thrown away."""
-    observe: Callable[[str, float], None] = lambda name, value: None
+    observe: Callable[[str, float], None]
     """Note a figure that differs from run to run (a time, a peak): kept beside the result, never in it."""
 
 

@@ -1,0 +1,301 @@
+"""The run: a graph of step instances, brought up to date for one composed recipe.
+
+doit orders the steps and reports on them; its `uptodate` is a look into the store and its action is the step. The
+store alone knows what is up to date, so doit's own record lives in memory and dies with the process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from anfbuild.engine.code import CodeIndex
+from anfbuild.engine.key import FORMAT, action_key, content_digest, key_values, read_slice
+from anfbuild.engine.memo import Memo
+from anfbuild.engine.step import Job, Step
+from anfbuild.engine.store import Damaged, Result, Store
+from anfbuild.errors import AnfbuildError, RecipeError, StepError, did_you_mean
+
+_ATTEMPTS = 3
+"""How often a step is tried when blobs that it reads turn out damaged and have to be rebuilt first."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """Something the user may want to see: `kind` is hit, start, done or failed; `seconds` is null but for done."""
+
+    kind: str
+    step: str
+    key: str | None = None
+    seconds: float | None = None
+
+
+class Build:
+    """One recipe, one graph, one store."""
+
+    def __init__(
+        self,
+        steps: Mapping[str, Step],
+        tree: Mapping[str, Any],
+        store: Store,
+        *,
+        project: Path,
+        package: Path,
+        notify: Callable[[Event], None],
+    ) -> None:
+        """`tree` is the composed recipe, `project` the folder that its relative paths start from, `package` the folder
+        of the Python package that holds the steps."""
+        self._steps = steps
+        self._tree = tree
+        self._store = store
+        self._project = project
+        self._memo = Memo(store.memo_file)
+        self._code = CodeIndex(package.name, package, self._memo)
+        self._notify = notify
+        self._results: dict[str, Result] = {}
+        self.events: list[Event] = []
+        self.error: BaseException | None = None
+
+    # ---- what is asked of a build
+
+    def run(self, goal: str) -> bool:
+        """Bring `goal` and what it needs up to date. False when a step failed: `error` then says why."""
+        from doit.doit_cmd import DoitMain
+
+        from anfbuild.engine.tasks import Loader
+
+        main = DoitMain(Loader(self.tasks(goal)), config_filenames=())
+        code = main.run(["run", goal])
+        self._memo.save()
+        if isinstance(self.error, KeyboardInterrupt):
+            raise self.error
+        if code and self.error is None:
+            raise RuntimeError(f"doit ended with {code} though no step failed")
+        return self.error is None
+
+    def ancestors(self, goal: str) -> list[str]:
+        """`goal` and all that it needs, each after what it needs itself. An unknown goal is a RecipeError."""
+        if goal not in self._steps:
+            raise RecipeError(
+                f"there is no step {goal!r}",
+                where="goal",
+                choices=sorted(self._steps),
+                remedy=f"{did_you_mean(goal, self._steps)}Name one of the steps.",
+            )
+        order: list[str] = []
+
+        def visit(name: str) -> None:
+            for need, _ in self._needs(name):
+                visit(need)
+            if name not in order:
+                order.append(name)
+
+        visit(goal)
+        return order
+
+    def result(self, name: str) -> Result:
+        """The result of a step that is up to date, its bytes made sure of: a damaged one is built again."""
+        result = self._resolve(name)
+        if result is None or not self._store.complete(result):
+            result = self._execute(name)
+        return result
+
+    def key(self, name: str) -> str | None:
+        """The action key of a step, or None while something it needs has no result yet."""
+        manifest = self._manifest(name)
+        return None if manifest is None else action_key(manifest)
+
+    def key_fields(self, name: str) -> dict[str, Any]:
+        """The config part of a step's key: `{config path: value}`."""
+        step = self._steps[name]
+        config = read_slice(step.config, self._tree, self._project)
+        return key_values(config, lambda path: content_digest(path, self._memo))
+
+    def export(self, name: str, file: str, destination: Path) -> None:
+        """Copy one file of a step's result to `destination`, building the step again if the bytes are damaged."""
+        for _ in range(_ATTEMPTS):
+            with suppress(Damaged):  # the blob is in quarantine now, so that `result` builds it again
+                return self._store.copy_file(self.result(name), file, destination)
+        raise StepError(f"the store loses {file!r} of step {name!r} again and again", where=str(self._store.root))
+
+    def tasks(self, goal: str) -> list[dict[str, Any]]:
+        """The same graph as doit task dictionaries."""
+        return [
+            {
+                "name": name,
+                "actions": [(self._act, [name])],
+                "uptodate": [(self.is_up_to_date, [name])],
+                "task_dep": [need for need, _ in self._needs(name)],
+                "doc": (self._steps[name].run.__doc__ or "").strip().splitlines()[0],
+                "io": {"capture": False},
+            }
+            for name in self.ancestors(goal)
+        ]
+
+    # ---- what doit asks
+
+    def is_up_to_date(self, name: str, *_: Any) -> bool:
+        """doit's question: is there a result under the step's key?"""
+        try:
+            hit = self._resolve(name)
+        except AnfbuildError as error:
+            self.error = error
+            return False
+        if hit is not None:
+            self._tell(Event("hit", name, hit.key))
+        return hit is not None
+
+    def _act(self, name: str) -> bool:
+        """doit's action. False, with `error` set, where the step fails."""
+        try:
+            if self.error is None:
+                self._execute(name)
+        except (AnfbuildError, KeyboardInterrupt) as error:
+            self.error = error
+        except OSError as error:
+            self.error = _disk_error(name, error)
+        except Exception as error:
+            self.error = StepError(f"step {name!r} broke: {type(error).__name__}: {error}", remedy="See --debug.")
+            self.error.__cause__ = error
+        if self.error is not None:
+            self._tell(Event("failed", name))
+        return self.error is None
+
+    # ---- keys and results
+
+    def _needs(self, name: str) -> Iterable[tuple[str, str]]:
+        """(step, folder) of each need, in the order in which the step names them."""
+        for need in self._steps[name].needs:
+            step, _, folder = need.partition("/")
+            yield step, folder
+
+    def _manifest(self, name: str) -> dict[str, Any] | None:
+        inputs = {}
+        for need, folder in self._needs(name):
+            result = self._resolve(need)
+            if result is None:
+                return None
+            inputs[f"{need}/{folder}" if folder else need] = result.digest(folder)
+        module = self._steps[name].run.__module__
+        return {
+            "format": FORMAT,
+            "step": name,
+            "code": self._code.digest(module),
+            "config": self.key_fields(name),
+            "tools": self._code.versions(module),
+            "inputs": inputs,
+        }
+
+    def _resolve(self, name: str) -> Result | None:
+        if name not in self._results:
+            manifest = self._manifest(name)
+            found = None if manifest is None else self._store.lookup(action_key(manifest))
+            if found is None:
+                return None
+            self._results[name] = found
+        return self._results[name]
+
+    # ---- execution
+
+    def _execute(self, name: str) -> Result:
+        for _ in range(_ATTEMPTS):
+            needs = {need: self.result(need) for need, _ in self._needs(name)}
+            manifest = self._manifest(name)
+            assert manifest is not None, "all needs have results"
+            key = action_key(manifest)
+            try:
+                return self._execute_locked(name, key, manifest, needs)
+            except _InputDamaged as damaged:
+                self._rebuild(damaged.step)
+        raise StepError(
+            f"the inputs of step {name!r} are damaged again each time they are rebuilt",
+            where=str(self._store.root),
+            remedy="Check the disk, or set ANFBUILD_CACHE to another folder.",
+        )
+
+    def _rebuild(self, name: str) -> None:
+        self._results.clear()
+        self._execute(name)
+
+    def _execute_locked(self, name: str, key: str, manifest: dict[str, Any], needs: Mapping[str, Result]) -> Result:
+        with self._store.lock(key):
+            found = self._store.lookup(key)
+            if found is not None and self._store.complete(found):  # somebody else built it while we waited
+                self._results[name] = found
+                self._tell(Event("hit", name, key))
+                return found
+            with self._store.workspace(key) as folder:
+                result = self._run_step(name, key, manifest, needs, folder)
+        self._results[name] = result
+        return result
+
+    def _run_step(
+        self, name: str, key: str, manifest: dict[str, Any], needs: Mapping[str, Result], folder: Path
+    ) -> Result:
+        step = self._steps[name]
+        observations: dict[str, float] = {}
+        job = Job(
+            config=read_slice(step.config, self._tree, self._project),
+            inputs=self._copy_inputs(name, needs, folder / "inputs"),
+            output=folder / "output",
+            scratch=folder / "scratch",
+            observe=observations.__setitem__,
+        )
+        job.output.mkdir()
+        job.scratch.mkdir()
+        self._tell(Event("start", name, key))
+        started = time.perf_counter()
+        step.run(job)
+        seconds = time.perf_counter() - started
+        self._refuse_moving_inputs(name, manifest)
+        meta = {"manifest": manifest, "seconds": round(seconds, 3), "observations": observations}
+        result = self._store.commit(key, job.output, meta)
+        self._tell(Event("done", name, key, seconds))
+        return result
+
+    def _copy_inputs(self, name: str, needs: Mapping[str, Result], root: Path) -> dict[str, Path]:
+        folders = {}
+        for need, folder in self._needs(name):
+            label = f"{need}/{folder}" if folder else need
+            destination = root / label.replace("/", "-")
+            destination.mkdir(parents=True)
+            try:
+                self._store.copy_out(needs[need], folder, destination)
+            except Damaged as damaged:
+                raise _InputDamaged(need) from damaged
+            folders[label] = destination
+        return folders
+
+    def _refuse_moving_inputs(self, name: str, manifest: Mapping[str, Any]) -> None:
+        """A file outside the store that changed while the step read it would be cached under the wrong key."""
+        if self.key_fields(name) != manifest["config"]:
+            raise StepError(
+                f"a file that step {name!r} reads changed while it ran; nothing was kept",
+                remedy="Run the command again when the file is complete.",
+            )
+
+    def _tell(self, event: Event) -> None:
+        self.events.append(event)
+        self._notify(event)
+
+
+class _InputDamaged(Exception):
+    def __init__(self, step: str) -> None:
+        self.step = step
+        super().__init__(step)
+
+
+def _disk_error(name: str, error: OSError) -> StepError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return StepError(
+        f"step {name!r} could not use the disk: {error.strerror or error}",
+        where=str(error.filename) if error.filename else None,
+        remedy="Make room and run the command again; finished steps are kept."
+        if full
+        else "Check the folder's rights.",
+    )
