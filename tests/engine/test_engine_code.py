@@ -1,0 +1,67 @@
+"""The code digest follows imports, lazy ones too, and nothing but imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from anfbuild.engine.code import CodeIndex
+from anfbuild.engine.memo import Memo
+
+FILES = {
+    "__init__.py": '"""A package."""\nVERSION = "1"\n',
+    "step.py": "def run():\n    from pk.room import tool\n    import numpy\n    return tool\n",
+    "room/__init__.py": '"""A door."""\nfrom pk.room.a import tool\nfrom pk.room.b import other\n__all__ = ["tool"]\n',
+    "room/a.py": "import os\nWORKER = 'pk.worker'\ndef tool(): ...\n",
+    "room/b.py": "import onnx\ndef other(): ...\n",
+    "worker.py": "from PIL import Image\nimport no_such_package\n",
+    "unrelated.py": "import doit\n",
+}
+
+
+def make(root: Path, changes: dict[str, str] | None = None) -> CodeIndex:
+    for name, text in {**FILES, **(changes or {})}.items():
+        path = root / "pk" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return CodeIndex("pk", root / "pk", Memo(root / "memo.json"))
+
+
+def test_a_closure_follows_doors_to_the_defining_module_and_workers_by_name(tmp_path: Path) -> None:
+    files, external = make(tmp_path).closure("pk.step")
+    assert sorted(files) == ["room/a.py", "step.py", "worker.py"]
+    assert external == ["PIL", "no_such_package", "numpy"]
+
+
+def test_versions_are_of_distributions_and_say_what_is_absent(tmp_path: Path) -> None:
+    versions = make(tmp_path).versions("pk.step")
+    assert set(versions) == {"pillow", "numpy", "no_such_package"}
+    assert versions["no_such_package"] == "absent"
+    assert versions["numpy"] == __import__("numpy").__version__
+
+
+@pytest.mark.parametrize(
+    ("file", "changes_digest"),
+    [("step.py", True), ("room/a.py", True), ("worker.py", True), ("room/b.py", False), ("unrelated.py", False)],
+)
+def test_only_reached_code_changes_the_digest(tmp_path: Path, file: str, changes_digest: bool) -> None:
+    before = make(tmp_path).digest("pk.step")
+    after = make(tmp_path, {file: FILES[file] + "# edited\n"}).digest("pk.step")
+    assert (before != after) is changes_digest
+
+
+def test_data_beside_a_reached_module_belongs_to_it(tmp_path: Path) -> None:
+    before = make(tmp_path).digest("pk.step")
+    assert make(tmp_path, {"room/table.csv": "1,2"}).digest("pk.step") != before
+
+
+def test_a_door_that_does_more_is_code(tmp_path: Path) -> None:
+    busy = FILES["room/__init__.py"] + "STATE = {}\n"
+    files, _ = make(tmp_path, {"room/__init__.py": busy}).closure("pk.step")
+    assert "room/__init__.py" in files
+    assert "room/b.py" in files
+
+
+def test_the_digest_is_the_same_in_another_folder(tmp_path: Path) -> None:
+    assert make(tmp_path / "a").digest("pk.step") == make(tmp_path / "b").digest("pk.step")

@@ -1,0 +1,227 @@
+"""A run builds what is missing, nothing else, and survives damage, failure and company."""
+
+from __future__ import annotations
+
+import copy
+import json
+import multiprocessing
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy
+
+from anfbuild.engine.run import Build, Event
+from anfbuild.engine.store import Store
+from anfbuild.errors import RecipeError, StepError
+
+PACKAGE = Path(__import__("anfbuild").__file__).parent
+
+
+def build(root: Path, **changes: Any) -> Build:
+    tree = copy.deepcopy(toy.TREE)
+    tree["toy"].update(changes)
+    return Build(toy.GRAPH, tree, Store(root / "store"), project=root, package=PACKAGE, notify=print)
+
+
+def ran(run: Build) -> list[str]:
+    return [event.step for event in run.events if event.kind == "done"]
+
+
+def output(run: Build, root: Path) -> str:
+    run.export("shout", "shout.txt", root / "out.txt")
+    return (root / "out.txt").read_text()
+
+
+def test_first_run_builds_all_and_second_run_builds_nothing(tmp_path: Path) -> None:
+    first, second = build(tmp_path), build(tmp_path)
+    assert first.run("shout")
+    assert second.run("shout")
+    assert ran(first) == ["words", "count", "shout"]
+    assert ran(second) == []
+    assert output(second, tmp_path) == "4 words: MAKE\nDEVICE"
+
+
+def test_a_change_reruns_only_what_reads_it(tmp_path: Path) -> None:
+    build(tmp_path).run("shout")
+    run = build(tmp_path, unit="pieces")
+    run.run("shout")
+    assert ran(run) == ["count", "shout"]
+
+
+def test_early_cut_off_when_an_input_comes_out_the_same(tmp_path: Path) -> None:
+    build(tmp_path, text="one make").run("shout")
+    run = build(tmp_path, text="two make")  # another short word: the count and the long words stay
+    run.run("shout")
+    assert ran(run) == ["words", "count"]
+
+
+def test_a_folder_need_ignores_the_rest_of_the_step(tmp_path: Path) -> None:
+    long_only = toy.GRAPH["shout"]
+    assert "words/long" in long_only.needs
+    first, second = build(tmp_path, text="aa make"), build(tmp_path, text="bb make")
+    first.run("shout")
+    second.run("shout")
+    assert first.key("shout") == second.key("shout")
+
+
+def test_goal_stops_at_the_named_step(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    assert run.run("count")
+    assert ran(run) == ["words", "count"]
+
+
+def test_unknown_goal_names_the_steps(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"(?s)no step 'shuot'.*count, shout, words.*did you mean 'shout'"):
+        build(tmp_path).ancestors("shuot")
+
+
+def test_a_failure_is_told_and_not_cached(tmp_path: Path) -> None:
+    for _ in range(2):
+        run = build(tmp_path, fail="error")
+        assert not run.run("shout")
+        assert isinstance(run.error, StepError)
+        assert "'shout' broke: ValueError: no voice" in str(run.error)
+        assert run.events[-1] == Event("failed", "shout")
+    assert [event.kind for event in run.events] == ["hit", "hit", "start", "failed"]
+
+
+def test_an_interrupted_run_goes_on_from_the_last_finished_step(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path, fail="interrupt").run("shout")
+    run = build(tmp_path)
+    assert run.run("shout")
+    assert ran(run) == ["shout"]
+    assert list((tmp_path / "store" / "tmp").iterdir()) == []
+
+
+def test_content_fields_enter_the_key_by_content_and_not_by_path(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(" more words")
+    keys = [build(tmp_path, file=name).key("words") for name in ("a.txt", "b.txt")]
+    assert keys[0] == keys[1] != build(tmp_path).key("words")
+    (tmp_path / "b.txt").write_text(" other words")
+    assert build(tmp_path, file="b.txt").key("words") != keys[0]
+
+
+def test_a_missing_content_file_is_the_recipes_fault(tmp_path: Path) -> None:
+    run = build(tmp_path, file="gone.txt")
+    assert not run.run("shout")
+    assert isinstance(run.error, RecipeError)
+    assert "toy.file" in str(run.error)
+    assert "gone.txt" in str(run.error)
+
+
+def test_moving_the_project_changes_no_key(tmp_path: Path) -> None:
+    keys = []
+    for name in ("here", "there with a space"):
+        root = tmp_path / name
+        root.mkdir()
+        (root / "in.txt").write_text("words")
+        run = build(root, file="in.txt")
+        run.run("shout")
+        keys.append([run.key(step) for step in toy.GRAPH])
+    assert keys[0] == keys[1]
+
+
+@pytest.mark.parametrize("damage", ["delete", "truncate", "flip"])
+def test_damaged_blobs_are_quarantined_and_rebuilt(tmp_path: Path, damage: str) -> None:
+    build(tmp_path).run("shout")
+    for blob in sorted((tmp_path / "store" / "cas").rglob("*")):
+        if blob.is_file():
+            data = blob.read_bytes()
+            blob.unlink()
+            if damage == "truncate":
+                blob.write_bytes(data[:-1])
+            elif damage == "flip":
+                blob.write_bytes(bytes([data[0] ^ 1]) + data[1:] if data else b"")
+    run = build(tmp_path, unit="pieces")
+    assert run.run("shout"), run.error
+    assert output(run, tmp_path) == "4 pieces: MAKE\nDEVICE"
+    assert output(build(tmp_path), tmp_path) == "4 words: MAKE\nDEVICE"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"result": {}, "sha256": "x"}', '{"result": {"outputFiles": 3}}'])
+def test_damaged_entries_count_as_missing(tmp_path: Path, text: str) -> None:
+    build(tmp_path).run("shout")
+    entries = list((tmp_path / "store" / "ac").iterdir())
+    for entry in entries:
+        entry.write_text(text)
+    run = build(tmp_path)
+    assert run.run("shout")
+    assert ran(run) == ["words", "count", "shout"]
+    assert len(list((tmp_path / "store" / "quarantine").iterdir())) == len(entries)
+
+
+def test_an_entry_with_one_changed_letter_is_refused(tmp_path: Path) -> None:
+    build(tmp_path).run("words")
+    (entry,) = (tmp_path / "store" / "ac").iterdir()
+    entry.write_text(entry.read_text().replace("long/words", "lung/words"))
+    run = build(tmp_path)
+    run.run("words")
+    assert ran(run) == ["words"]
+
+
+def test_an_edit_of_an_exported_file_does_not_reach_the_store(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    run.run("shout")
+    output(run, tmp_path)
+    (tmp_path / "out.txt").write_text("edited")
+    assert output(build(tmp_path), tmp_path) == "4 words: MAKE\nDEVICE"
+
+
+def test_observations_lie_beside_the_result(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    run.run("count")
+    result = run.result("count")
+    assert list(result.files) == ["count.txt"]
+    meta = Store(tmp_path / "store").meta(result.key)
+    assert meta["observations"] == {"total": 4}
+    assert meta["manifest"]["config"] == {"toy.unit": "words"}
+
+
+def test_the_store_outlives_its_folder_being_moved(tmp_path: Path) -> None:
+    build(tmp_path).run("shout")
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.move(tmp_path / "store", other / "store")
+    run = build(other)
+    run.run("shout")
+    assert ran(run) == []
+
+
+def test_a_store_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file where the folder should be")
+    run = build(tmp_path)
+    assert not run.run("shout")
+    assert isinstance(run.error, StepError)
+    assert "store" in str(run.error)
+    assert "ANFBUILD_CACHE" in str(run.error)
+
+
+def _job(root: Path, queue: multiprocessing.Queue[list[str]]) -> None:
+    run = build(root)
+    run.run("shout")
+    queue.put(ran(run))
+
+
+def test_processes_that_build_the_same_build_each_step_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    queue: multiprocessing.Queue[list[str]] = context.Queue()
+    workers = [context.Process(target=_job, args=(tmp_path, queue)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    steps = [step for _ in workers for step in queue.get(timeout=60)]
+    for worker in workers:
+        worker.join()
+    assert sorted(steps) == ["count", "shout", "words"]
+
+
+def test_entries_are_remote_execution_action_results(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    run.run("count")
+    document = json.loads((tmp_path / "store" / "ac" / f"{run.key('count')}.json").read_text())
+    (file,) = document["result"]["outputFiles"]
+    assert file["path"] == "count.txt"
+    assert file["digest"]["sizeBytes"] == str(len("4 words"))

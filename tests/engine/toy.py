@@ -1,0 +1,57 @@
+"""A toy graph of three steps for the engine's tests: `words` -> `count` and `shout`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from anfbuild.engine.step import Job, Step, at, step
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+    text: str = at("toy.text")
+    file: Path | None = at("toy.file", content=True)
+
+
+@step(config=Words)
+def words(job: Job[Words]) -> None:
+    """Write the words of a text, one folder for the short and one for the long."""
+    text = job.config.text + (job.config.file.read_text() if job.config.file else "")
+    for folder, keep in (("short", lambda word: len(word) < 4), ("long", lambda word: len(word) >= 4)):
+        (job.output / folder).mkdir()
+        (job.output / folder / "words.txt").write_text("\n".join(filter(keep, text.split())))
+
+
+@dataclasses.dataclass(frozen=True)
+class Count:
+    unit: str = at("toy.unit")
+
+
+@step(needs=("words",), config=Count)
+def count(job: Job[Count]) -> None:
+    """Count all words."""
+    total = sum(len(f.read_text().split()) for f in job.inputs["words"].rglob("words.txt"))
+    job.observe("total", total)
+    (job.output / "count.txt").write_text(f"{total} {job.config.unit}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Shout:
+    fail: str = at("toy.fail")
+
+
+@step(needs=("words/long", "count"), config=Shout)
+def shout(job: Job[Shout]) -> None:
+    """Shout the long words, or fail when the recipe says so."""
+    if job.config.fail == "error":
+        raise ValueError("no voice")
+    if job.config.fail == "interrupt":
+        raise KeyboardInterrupt
+    count_text = (job.inputs["count"] / "count.txt").read_text()
+    text = (job.inputs["words/long"] / "words.txt").read_text().upper()
+    (job.output / "shout.txt").write_text(f"{count_text}: {text}")
+
+
+GRAPH: dict[str, Step] = {s.name: s for s in (words, count, shout)}
+TREE = {"toy": {"text": "make for on device", "file": None, "unit": "words", "fail": ""}}
