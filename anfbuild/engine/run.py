@@ -116,6 +116,11 @@ class Build:
         config = read_slice(step.config, self._tree, self._project)
         return key_values(config, lambda path: content_digest(path, self._memo))
 
+    def observations(self, name: str) -> dict[str, float]:
+        """What a step noted when its result was made: figures that differ from run to run."""
+        noted: dict[str, float] = self._store.meta(self.result(name).key).get("observations", {})
+        return noted
+
     def export(self, name: str, file: str, destination: Path) -> None:
         """Copy one file of a step's result to `destination`, building the step again if the bytes are damaged."""
         for _ in range(_ATTEMPTS):

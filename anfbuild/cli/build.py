@@ -1,0 +1,188 @@
+"""One build: a composed recipe goes through the graph, and what it made is laid out under artifacts/."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import platform
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anfbuild
+from anfbuild.cli.preflight import check
+from anfbuild.engine.run import Build, Event
+from anfbuild.engine.store import Store
+from anfbuild.errors import AnfbuildError, GateError
+from anfbuild.recipe.compose import Recipe, compose
+
+PACKAGE = Path(anfbuild.__file__).parent
+
+EXPORTS = (
+    ("report", "results.json", "results.json"),
+    ("report", "report.html", "report.html"),
+    ("quantize", "encodings.json", "encodings.json"),
+    ("prepare", "placement.csv", "placement.csv"),
+)
+"""(step, its file, name in the build's folder); a file that the step did not leave is passed over."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of one build. `error` is null where it went well; `results` where it did not get so far."""
+
+    name: str
+    exit_code: int = 0
+    key: str | None = None
+    folder: Path | None = None
+    results: dict[str, Any] | None = None
+    steps: Sequence[Mapping[str, Any]] = ()
+    error: AnfbuildError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As one JSON document, for `--json`."""
+        return {
+            "recipe": self.name,
+            "exit_code": self.exit_code,
+            "key": self.key,
+            "folder": None if self.folder is None else str(self.folder),
+            "results": self.results,
+            "steps": list(self.steps),
+            "error": None if self.error is None else str(self.error),
+        }
+
+
+def build(
+    recipe: Recipe, project: Path, *, folder: Path | None = None, notify: Callable[[Event], None] = lambda event: None
+) -> Outcome:
+    """Bring the recipe's goal up to date and export it.
+
+    `folder` is where the files go; by default it is `artifacts/builds/NAME/<key12>`, and `latest` beside it is moved
+    to the new build. Raises nothing that a user can cause: errors are in the outcome. KeyboardInterrupt passes.
+    """
+    started = time.perf_counter(), time.process_time()
+    run: Build | None = None
+    try:
+        run = make(recipe, project, notify)
+        goal = recipe.config["goal"]
+        run.ancestors(goal)
+        if not run.run(goal):
+            assert isinstance(run.error, AnfbuildError)
+            raise run.error
+        return _export(run, recipe, project, folder, started)
+    except AnfbuildError as error:
+        return Outcome(recipe.name, error.exit_code, steps=_steps(run) if run else (), error=error)
+
+
+def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Build:
+    """The graph of a recipe over the project's store, checked, nothing run yet. Raises RecipeError, VersionError."""
+    from anfbuild.steps import GRAPH
+
+    tree = {**recipe.config, "host": {"versions": check(recipe.config)}}
+    return Build(GRAPH, tree, Store(store_root(project)), project=project, package=PACKAGE, notify=notify)
+
+
+def store_root(project: Path) -> Path:
+    """$ANFBUILD_CACHE, or artifacts/store in the project."""
+    return Path(os.environ.get("ANFBUILD_CACHE") or project / "artifacts" / "store").absolute()
+
+
+def doit_tasks(overrides: Sequence[str], project: Path) -> list[dict[str, Any]]:
+    """The graph as doit tasks, for dodo.py. `clean` removes a recipe's exported builds and never touches the store."""
+    recipe = compose(overrides, project)
+    tasks = make(recipe, project, lambda event: None).tasks(recipe.config["goal"])
+    tasks[-1]["clean"] = [(_clean, [project / "artifacts" / "builds" / recipe.name])]
+    return tasks
+
+
+def _clean(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _export(
+    run: Build, recipe: Recipe, project: Path, folder: Path | None, started: tuple[float, float]
+) -> Outcome:
+    goal = recipe.config["goal"]
+    key = run.result(goal).key
+    builds = project / "artifacts" / "builds" / recipe.name
+    target = folder or builds / key[:12]
+    target.mkdir(parents=True, exist_ok=True)
+    results = _export_report(run, recipe, target) if goal == "report" else _export_goal(run, goal, target)
+    _write_run(run, recipe, target, key, started)
+    if folder is None:
+        _point(builds / "latest", target.name)
+    missed = [gate for gate in (results or {}).get("gates", []) if gate["passed"] is False]
+    error = None
+    if missed:
+        names = ", ".join(f"{g['name']} is {g['value']}, limit {g['direction']} {g['limit']}" for g in missed)
+        error = GateError(
+            f"{len(missed)} gate(s) missed: {names}",
+            where=str(target / "report.html"),
+            remedy="No package was exported. Change the recipe, or its gates.",
+        )
+    return Outcome(recipe.name, error.exit_code if error else 0, key, target, results, _steps(run), error)
+
+
+def _export_report(run: Build, recipe: Recipe, target: Path) -> dict[str, Any]:
+    for step, file, name in EXPORTS:
+        if file in run.result(step).files:
+            run.export(step, file, target / name)
+    results: dict[str, Any] = json.loads((target / "results.json").read_text(encoding="utf-8"))
+    archive = target / f"{recipe.name}.anf"
+    if all(gate["passed"] is not False for gate in results["gates"]):
+        run.export("package", "package.anf", archive)
+    else:
+        archive.unlink(missing_ok=True)
+    return results
+
+
+def _export_goal(run: Build, goal: str, target: Path) -> None:
+    for file in run.result(goal).files:
+        path = target / goal / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        run.export(goal, file, path)
+
+
+def _steps(run: Build) -> list[dict[str, Any]]:
+    """A line a step: whether it was a hit, how long it took now, and what was observed when it ran."""
+    ended = [event for event in run.events if event.kind in ("hit", "done")]
+    return [
+        {
+            "step": event.step,
+            "key": event.key,
+            "hit": event.kind == "hit",
+            "seconds": None if event.seconds is None else round(event.seconds, 3),
+            "observations": run.observations(event.step),
+        }
+        for event in ended
+    ]
+
+
+def _write_run(run: Build, recipe: Recipe, target: Path, key: str, started: tuple[float, float]) -> None:
+    document = {
+        "recipe": recipe.name,
+        "key": key,
+        "steps": _steps(run),
+        "seconds": round(time.perf_counter() - started[0], 3),
+        "cpu_seconds": round(time.process_time() - started[1], 3),
+        "host": {"system": platform.system(), "machine": platform.machine(), "python": platform.python_version()},
+        "source": "measured_host",
+    }
+    partial = target / f".{secrets.token_hex(8)}.partial"
+    partial.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    partial.replace(target / "run.json")
+
+
+def _point(link: Path, name: str) -> None:
+    """Make `link` point to the folder `name` beside it, atomically; where links are not allowed, a file names it."""
+    partial = link.with_name(f".{secrets.token_hex(8)}.partial")
+    try:
+        partial.symlink_to(name, target_is_directory=True)
+    except OSError:
+        partial.write_text(name, encoding="utf-8")
+    partial.replace(link)

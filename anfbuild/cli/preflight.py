@@ -1,0 +1,49 @@
+"""What can be refused before anything is built: versions, the chip, what the chip cannot do, gates, names.
+
+Only the light parts of the rooms are imported here; a build that has nothing to do pays for this each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from anfbuild.errors import RecipeError
+
+
+def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Refuse a recipe that cannot be built here. Returns the version matrix, part by part, as found on this host.
+
+    Raises VersionError naming the part, or RecipeError naming the key, the value and the choices.
+    """
+    import dataclasses
+
+    from anfbuild import compat, sources, tasks
+    from anfbuild.datasets.kinds import check as check_dataset
+    from anfbuild.qnn.options import Options
+    from anfbuild.quantization.schemes import check as check_scheme
+    from anfbuild.report.gates import check as check_gates
+
+    parts = [dataclasses.asdict(part) for part in compat.check(config["versions"])]
+    target = config["target"]
+    Options(
+        soc_model=target["soc_model"],
+        arch=target["arch"],
+        vtcm_mb=target["vtcm_mb"],
+        performance_mode=config["performance"]["mode"],
+    ).check()
+    check_scheme(config["quantization"]["scheme"], target["arch"])
+    check_gates(config["gates"])
+    task = dict(config["task"])
+    tasks.check(task.pop("kind"), task)
+    source = {k: v for k, v in config["source"].items() if k not in ("license", "private")}
+    sources.check(source.pop("kind"), **source)
+    check_dataset(config["dataset"]["kind"], config["dataset"])
+    if config["emulate"]["samples"] > config["evaluation"]["samples"]:
+        raise RecipeError(
+            f"emulate.samples ({config['emulate']['samples']}) is more than evaluation.samples "
+            f"({config['evaluation']['samples']})",
+            where="emulate.samples",
+            remedy="The emulated samples are the first of the evaluated ones: raise evaluation.samples.",
+        )
+    return parts

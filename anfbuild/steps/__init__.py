@@ -1,0 +1,44 @@
+"""The steps, one a file: what each needs, what it reads of the recipe, and one call into the rooms below.
+
+`GRAPH` is the whole task graph. Importing it costs next to nothing: steps import what is heavy when they run.
+"""
+
+from anfbuild.engine.step import Step
+from anfbuild.steps.assets import assets
+from anfbuild.steps.baseline import baseline
+from anfbuild.steps.calibrate import calibrate
+from anfbuild.steps.condition import condition
+from anfbuild.steps.convert import convert
+from anfbuild.steps.dataset import dataset
+from anfbuild.steps.emulate import emulate
+from anfbuild.steps.evaluate import evaluate
+from anfbuild.steps.fetch import fetch
+from anfbuild.steps.package import package
+from anfbuild.steps.plan import plan
+from anfbuild.steps.prepare import prepare
+from anfbuild.steps.quantize import quantize
+from anfbuild.steps.report import report
+from anfbuild.steps.simulate import simulate
+
+GRAPH: dict[str, Step] = {
+    step.name: step
+    for step in (
+        fetch,
+        assets,
+        dataset,
+        convert,
+        baseline,
+        condition,
+        calibrate,
+        quantize,
+        plan,
+        prepare,
+        emulate,
+        evaluate,
+        simulate,
+        package,
+        report,
+    )
+}
+
+__all__ = ["GRAPH"]

@@ -1,0 +1,35 @@
+"""calibrate: one streaming pass over the samples gives statistics that every range estimator can use."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from anfbuild.engine.step import Job, at, step
+from anfbuild.steps.files import write_json
+from anfbuild.steps.samples import read_feeds
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibrate:
+    """How a sample becomes the model's input."""
+
+    inputs: dict[str, dict[str, Any]] = at("model.inputs.*")
+    task: str = at("task.kind")
+
+
+@step(needs=("condition", "dataset/calibration"), config=Calibrate)
+def calibrate(job: Job[Calibrate]) -> None:
+    """Run the float model over the calibration samples and gather statistics."""
+    from anfbuild import graph, quantization, tasks
+
+    task = tasks.get(job.config.task, {})
+    statistics = quantization.collect(
+        graph.load(job.inputs["condition"] / "model.onnx"),
+        (
+            (sample.name, feeds)
+            for sample, feeds in read_feeds(job.inputs["dataset/calibration"], task, job.config.inputs)
+        ),
+    )
+    statistics.save(job.output / "statistics.npz")
+    write_json(job.output / "calibrate.json", {"samples": statistics.samples, "tensors": len(statistics.tensors)})

@@ -1,0 +1,36 @@
+"""convert: any source model becomes one clean float ONNX model with static shapes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from anfbuild.engine.step import Job, at, step
+from anfbuild.steps.files import write_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Convert:
+    """The shapes that are fixed and the outputs that are kept."""
+
+    shapes: dict[str, list[int]] = at("model.inputs.*.shape")
+    outputs: list[str] | None = at("model.outputs")
+
+
+@step(needs=("fetch",), config=Convert)
+def convert(job: Job[Convert]) -> None:
+    """Convert the source model to a clean float ONNX model."""
+    from anfbuild import graph
+
+    source = graph.load(job.inputs["fetch"] / "model.onnx")
+    model, passes = graph.clean(source, job.config.shapes, job.config.outputs)
+    graph.save(model, job.output / "model.onnx")
+    macs = graph.node_macs(model)
+    write_json(
+        job.output / "convert.json",
+        {
+            "nodes": {"source": len(source.graph.node), "converted": len(model.graph.node)},
+            "macs": sum(macs.values()),
+            "tensors": graph.interface(model),
+            "passes": [dataclasses.asdict(result) for result in passes],
+        },
+    )

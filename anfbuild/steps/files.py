@@ -1,0 +1,17 @@
+"""How steps write and read the small documents that they leave for one another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as JSON that is the same bytes for the same value. NaN and Inf are refused with ValueError."""
+    path.write_text(json.dumps(value, sort_keys=True, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """The value that `write_json` wrote."""
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,37 @@
+"""prepare: the compiler turns the QDQ model into a context binary for the target, and says what it placed where."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from anfbuild.engine.step import Job, at, step
+from anfbuild.steps.files import write_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepare:
+    """The chip to compile for."""
+
+    soc_model: int = at("target.soc_model")
+    arch: str = at("target.arch")
+    vtcm_mb: int = at("target.vtcm_mb")
+
+
+@step(needs=("quantize", "plan"), config=Prepare)
+def prepare(job: Job[Prepare]) -> None:
+    """Compile the QDQ model to a context binary for the target."""
+    from anfbuild import graph, placement, qnn
+
+    reason = qnn.unavailable()
+    if reason is not None:
+        write_json(job.output / "prepare.json", {"available": False, "reason": reason})
+        return
+    source = job.inputs["quantize"] / "model.onnx"
+    options = qnn.Options(soc_model=job.config.soc_model, arch=job.config.arch, vtcm_mb=job.config.vtcm_mb)
+    compiled = qnn.compile_context(source.read_bytes(), options, job.output / "context")
+    rows = placement.table(graph.load(source), compiled)
+    placement.write_csv(rows, job.output / "placement.csv")
+    write_json(
+        job.output / "prepare.json",
+        {"available": True, **compiled.to_json(), "placement": placement.summary(rows, compiled)},
+    )

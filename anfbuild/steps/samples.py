@@ -1,0 +1,24 @@
+"""How steps turn a folder of samples into what a model is fed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from anfbuild.datasets import Sample
+    from anfbuild.tasks import Task
+
+
+def read_feeds(
+    folder: Path, task: Task, inputs: Mapping[str, Any], limit: int | None = None
+) -> Iterator[tuple[Sample, dict[str, np.ndarray]]]:
+    """The samples of `folder` in order, each with the arrays that `task` makes of it: {input: array}."""
+    from anfbuild import datasets
+
+    for sample in islice(datasets.read(folder), limit):
+        yield sample, {name: task.preprocess(sample.image, spec) for name, spec in inputs.items()}

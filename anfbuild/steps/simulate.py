@@ -1,0 +1,33 @@
+"""simulate: what the package will cost on the chip. A change of the performance mode reruns this and nothing before."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from anfbuild.engine.step import Job, at, step
+from anfbuild.steps.files import read_json, write_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Simulate:
+    """The chip's rates and the performance mode."""
+
+    soc: str = at("target.soc")
+    rates: dict[str, Any] = at("target.rates")
+    mode: str = at("performance.mode")
+
+
+@step(needs=("quantize", "plan", "prepare"), config=Simulate)
+def simulate(job: Job[Simulate]) -> None:
+    """Predict the latency on the target."""
+    from anfbuild import graph, simulator
+
+    config = job.config
+    prediction = simulator.predict(
+        graph.load(job.inputs["quantize"] / "model.onnx"),
+        {"soc": config.soc, "rates": config.rates},
+        config.mode,
+        read_json(job.inputs["prepare"] / "prepare.json").get("traffic"),
+    )
+    write_json(job.output / "simulate.json", prediction.to_json())
