@@ -64,8 +64,10 @@ def _specifier(part: str, text: str) -> SpecifierSet:
             remedy="Remove it from the recipe's versions, or correct its name.",
         )
     try:
+        if not isinstance(text, str):  # a set of specifiers can be made of other things too
+            raise InvalidSpecifier(text)
         return SpecifierSet(text)
-    except (InvalidSpecifier, AttributeError, TypeError) as error:
+    except InvalidSpecifier as error:
         raise RecipeError(
             f"{text!r} is not a version specifier",
             where=f"versions.{part}",
