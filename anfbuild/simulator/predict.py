@@ -1,0 +1,142 @@
+"""Latency of a model on a chip, before any device is at hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import onnx
+
+from anfbuild.errors import StepError
+from anfbuild.simulator.modes import Mode, mode_of
+from anfbuild.simulator.rates import Rates, read_rates
+from anfbuild.simulator.roofline import RESIDUAL90, NodeCost, node_cost
+from anfbuild.simulator.work import workload
+
+_REASONS = {
+    "/latency_ms/transfer": "part of total: the rates are fitted to whole inferences, copies in and out included",
+    "/latency_ms/preprocess": "runs on the device's CPU, for which the cost model has no rates",
+    "/latency_ms/gpu": "the cost model knows the HTP only",
+    "/latency_ms/cpu": "the cost model knows the HTP only",
+    "/traffic_model": "the cost model does not follow which values stay on chip; see traffic, the compiler's count",
+}
+_TOP = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """A predicted latency and what it is made of."""
+
+    total_ms: float
+    """Milliseconds of one inference, the whole model on the HTP, in the performance mode asked for."""
+    interval90: tuple[float, float]
+    """Milliseconds between which 90 of 100 measured latencies should lie."""
+    calibrated: bool
+    """True where chip, precision, operators and mode are all among what was fitted or cited."""
+    nodes: tuple[NodeCost, ...]
+    """Cost of every node in burst, the dearest first."""
+    unlisted: tuple[str, ...]
+    """Operators without a rule of their own, costed as movement of their bytes."""
+    notes: tuple[str, ...]
+    """Why it is not calibrated, and what else bends the figure."""
+
+    def to_json(self, top: int = _TOP) -> dict[str, object]:
+        """Plain values for results.json, with the `top` dearest nodes. Times in ms, rounded to 1 ns."""
+        return {
+            "latency_ms": {
+                "total": _ms(self.total_ms),
+                "htp": _ms(self.total_ms),
+                "transfer": None,
+                "preprocess": None,
+                "gpu": None,
+                "cpu": None,
+                "interval90": [_ms(bound) for bound in self.interval90],
+                "source": "predicted",
+                "calibrated": self.calibrated,
+            },
+            "traffic_model": None,
+            "nodes": [
+                {
+                    "name": cost.work.name,
+                    "op_type": cost.work.op_type,
+                    "macs": cost.work.macs,
+                    "bytes": cost.work.weight_bytes + cost.work.activation_bytes,
+                    "ms": _ms(cost.ms),
+                    "bound": cost.bound,
+                }
+                for cost in self.nodes[:top]
+            ],
+            "unlisted": list(self.unlisted),
+            "notes": list(self.notes),
+            "reasons": dict(_REASONS),
+        }
+
+
+def predict(
+    model: onnx.ModelProto,
+    target: Mapping[str, object],
+    performance_mode: str,
+    traffic: Mapping[str, float | None] | None = None,
+) -> Prediction:
+    """Predict the latency of a clean float or QDQ model (static shapes, every node named) that runs on the HTP alone.
+
+    `target` is a recipe's target: `vtcm_mb` and `rates` are read (see `read_rates`). `traffic` is the compiler's count,
+    `dram_read_mb` and `dram_write_mb` in MB: an inference cannot take less than it takes to stream that.
+
+    Raises RecipeError for a bad target or an unknown mode, StepError for a model whose shapes are not static, whose
+    nodes are not named, or whose figures are too large to be real.
+    """
+    mode = mode_of(performance_mode)
+    rates = read_rates(target)
+    works = workload(model)
+    costs = [node_cost(work, rates) for work in works]
+    burst = rates.fixed_ms + math.fsum(cost.ms for cost in costs)
+    streamed = rates.fixed_ms + _streamed_bytes(traffic) / rates.bytes_per_ms
+    ms = max(burst, streamed) * mode.likely
+    if not math.isfinite(ms):
+        raise StepError("the predicted latency is not finite", where="target.rates", remedy="Check the target's rates.")
+    unlisted = sorted({work.op_type for work in works if not work.known})
+    precisions = sorted({work.precision for work in works if work.precision})
+    doubts = _doubts(rates, mode, precisions, unlisted)
+    if streamed > burst:
+        doubts.append("bound by the compiled DRAM traffic, which the fit did not see")
+    low, high = _residual(precisions)
+    return Prediction(
+        total_ms=ms,
+        interval90=(ms * low * mode.low / mode.likely, ms * high * mode.high / mode.likely),
+        calibrated=not doubts,
+        nodes=tuple(sorted(costs, key=lambda cost: (-cost.ms, cost.work.name))),
+        unlisted=tuple(unlisted),
+        notes=tuple(doubts),
+    )
+
+
+def _streamed_bytes(traffic: Mapping[str, float | None] | None) -> float:
+    return sum((traffic.get(key) or 0.0) for key in ("dram_read_mb", "dram_write_mb")) * 1e6 if traffic else 0.0
+
+
+def _doubts(rates: Rates, mode: Mode, precisions: Sequence[str], unlisted: Sequence[str]) -> list[str]:
+    doubts = []
+    strange = [precision for precision in precisions if precision not in rates.fitted]
+    if strange:
+        doubts.append(f"no measurement of {', '.join(strange)} went into this chip's rates")
+    if not precisions:
+        doubts.append("no matrix product in the model: the fit saw none like it")
+    if unlisted:
+        doubts.append(f"no rule for {', '.join(unlisted)}: costed as movement of bytes")
+    if not mode.cited:
+        doubts.append(f"{mode.name} over sustained_high_performance is a language model's ratio on another chip")
+    return doubts
+
+
+def _residual(precisions: Sequence[str]) -> tuple[float, float]:
+    """The widest of the precisions' intervals; of all intervals where one of them was never measured."""
+    measured = [RESIDUAL90[precision] for precision in precisions if precision in RESIDUAL90]
+    if not measured or len(measured) < len(precisions):
+        measured = list(RESIDUAL90.values())
+    return min(low for low, _ in measured), max(high for _, high in measured)
+
+
+def _ms(value: float) -> float:
+    return round(value, 6)

@@ -1,0 +1,69 @@
+"""What a chip can do, read from a recipe's target and checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+from anfbuild.errors import RecipeError
+
+PRECISIONS = ("w8a8", "w8a16", "float")
+"""The precisions that public measurements exist for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rates:
+    """The figures of one chip that the cost model reads."""
+
+    vtcm_bytes: float
+    """On-chip memory of the HTP."""
+    macs_per_ms: float
+    """Padded multiply-accumulates of the matrix engine in w8a8."""
+    bytes_per_ms: float
+    """Stream from DRAM."""
+    fixed_ms: float
+    """Time of an inference that does nothing: the call to the HTP and back."""
+    fitted: frozenset[str]
+    """The precisions whose measurements on this very chip went into these figures."""
+
+
+def read_rates(target: Mapping[str, object]) -> Rates:
+    """Rates from `target.vtcm_mb` (MB) and `target.rates`: conv_tmac_s (10^12 MAC/s), weight_gb_s (10^9 bytes/s),
+    fixed_ms and fitted (some of `PRECISIONS`; absent means none).
+
+    Raises RecipeError naming the key that is missing, unknown, or not a positive finite number.
+    """
+    rates = target.get("rates")
+    if not isinstance(rates, Mapping):
+        raise _refusal("target.rates", rates, "a mapping with conv_tmac_s, weight_gb_s and fixed_ms")
+    known = {"conv_tmac_s", "weight_gb_s", "fixed_ms", "fitted"}
+    for key in rates:
+        if key not in known:
+            raise RecipeError(f"unknown key {key!r}", where=f"target.rates.{key}", choices=sorted(known))
+    fitted = rates.get("fitted", ())
+    if not isinstance(fitted, list | tuple) or any(precision not in PRECISIONS for precision in fitted):
+        raise _refusal("target.rates.fitted", fitted, f"a list of some of {', '.join(PRECISIONS)}")
+    return Rates(
+        vtcm_bytes=_positive(target, "vtcm_mb", "target.vtcm_mb") * 1e6,
+        macs_per_ms=_positive(rates, "conv_tmac_s", "target.rates.conv_tmac_s") * 1e9,
+        bytes_per_ms=_positive(rates, "weight_gb_s", "target.rates.weight_gb_s") * 1e6,
+        fixed_ms=_positive(rates, "fixed_ms", "target.rates.fixed_ms"),
+        fitted=frozenset(fitted),
+    )
+
+
+def _positive(values: Mapping[str, object], key: str, where: str) -> float:
+    value = values.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise _refusal(where, value, "a number above zero")
+    return float(value)
+
+
+def _refusal(where: str, value: object, wanted: str) -> RecipeError:
+    found = "is missing" if value is None else f"is {value!r}"
+    return RecipeError(
+        f"{where} {found}, and the cost model needs {wanted}",
+        where=where,
+        remedy="Choose a target that anfbuild ships, or give the figure in your own conf/target file.",
+    )
