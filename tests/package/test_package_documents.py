@@ -66,7 +66,7 @@ def test_canonical_text_is_one_text() -> None:
         canonical(float("nan"))
 
 
-@pytest.mark.parametrize("room", ["package/manifest"])
+@pytest.mark.parametrize("room", ["package/manifest", "report/results"])
 def test_published_schemas_use_supported_keywords_only(room: str) -> None:
     package, name = room.split("/")
     schema = load_schema(f"anfbuild.{package}", f"{name}.schema.json")
