@@ -56,11 +56,11 @@ def html(
     sections = [
         ("What it comes to", "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict(results))),
         ("Gates", _gates(results["gates"])),
-        ("Accuracy", _accuracy(results)),
-        ("Agreement of HTP and CPU", _figures(results, "agreement")),
-        ("Placement", _placement(results, placement)),
-        ("Latency", _latency(results)),
-        ("DRAM traffic of one inference", _figures(results, "traffic")),
+        ("Accuracy", _unknown(results, "accuracy") or _accuracy(results)),
+        ("Agreement of HTP and CPU", _unknown(results, "agreement") or _figures(results, "agreement")),
+        ("Placement", _unknown(results, "placement") or _placement(results, placement)),
+        ("Latency", _unknown(results, "latency_ms") or _latency(results)),
+        ("DRAM traffic of one inference", _unknown(results, "traffic") or _figures(results, "traffic")),
         ("Package", _figures(results, "package")),
         ("Versions", _versions(results)),
         ("How it was built", _steps(steps, notes)),
@@ -88,8 +88,16 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence
 
 
 def _source(group: Mapping[str, Any]) -> str:
-    words = SOURCES[group["source"]]
-    return f"<p class=source>Source: {escape(words)}.</p>" if words else ""
+    words = SOURCES[group["source"]].capitalize()
+    return f"<p class=source>{escape(words)}.</p>" if words else ""
+
+
+def _unknown(results: Mapping[str, Any], name: str) -> str:
+    """Why the whole group is missing, in place of a table that says it once a row; empty where it is not."""
+    if results[name].get("source", "") is not None:
+        return ""
+    reasons = [reason for pointer, reason in results["reasons"].items() if pointer.startswith(f"/{name}/")]
+    return "".join(f"<p>Not known: {escape(reason)}.</p>" for reason in dict.fromkeys(reasons))
 
 
 def _cell(results: Mapping[str, Any], pointer: str, value: Any, unit: str = "") -> str:
@@ -172,6 +180,7 @@ def _placement(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
         )
         for unit in ("htp", "gpu", "cpu")
     ]
+    units.append(("partitions on the HTP", _cell(results, "/placement/partitions", group["partitions"]), ""))
     text = _table(("unit", "nodes", "share of multiply-accumulates"), units, (1, 2)) + _source(group)
     elsewhere = [row for row in rows if row["unit"].lower() != "htp"]
     if elsewhere:

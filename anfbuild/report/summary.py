@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from anfbuild.report.gates import why
-from anfbuild.report.words import SOURCES, figure, gate_text, interval
+from anfbuild.report.words import SOURCES, counted, figure, gate_text, interval
 
 Row = tuple[str, str, str]
 
@@ -20,7 +20,11 @@ def summary(results: Mapping[str, Any]) -> list[Row]:
         _row(results, "traffic", "/traffic/dram_read_mb", _traffic(results["traffic"])),
         _row(results, "latency", "/latency_ms/total", _latency(results["latency_ms"])),
         ("package", _package(results), ""),
-        ("calibration", f"{results['calibration']['samples']} samples, {results['calibration']['estimator']}", ""),
+        (
+            "calibration",
+            f"{counted(results['calibration']['samples'], 'sample')}, {results['calibration']['estimator']}",
+            "",
+        ),
         *(_gate(gate) for gate in results["gates"]),
     ]
 

@@ -10,8 +10,8 @@ from anfbuild.report.gates import why
 SOURCES = {
     "measured_device": "measured on the device",
     "measured_host": "measured on the building host",
-    "compiled": "the compiler's",
-    "emulated": "on the HTP emulator",
+    "compiled": "reported by the compiler",
+    "emulated": "computed by the HTP emulator",
     "predicted": "predicted by the cost model",
     "cited": "cited",
     None: "",
@@ -33,6 +33,11 @@ def figure(value: float | str | bool | None, unit: str = "") -> str:
 def interval(bounds: list[float] | None, unit: str = "") -> str:
     """`bounds` as "1.2 to 3.4 ms"; empty where they are null."""
     return "" if bounds is None else f"{figure(bounds[0])} to {figure(bounds[1], unit)}"
+
+
+def counted(number: int | None, noun: str) -> str:
+    """Such as "1 sample", "16 samples"."""
+    return f"{figure(number)} {noun}" if number == 1 else f"{figure(number)} {noun}s"
 
 
 def verdict(results: Mapping[str, Any]) -> list[str]:
@@ -83,7 +88,7 @@ def _latency(results: Mapping[str, Any]) -> str:
         text += f", {interval(group['interval90'], 'ms')} at 90 % confidence"
     if not group["calibrated"]:
         return f"{text}. No measurement of this chip stands behind the figure: it is not calibrated."
-    return f"{text}. The cost model is fitted to public measurements of this chip; no device ran this model."
+    return f"{text}. The cost model is fitted to measurements of this chip; no device ran this model."
 
 
 def _accuracy(results: Mapping[str, Any]) -> str:
@@ -92,7 +97,7 @@ def _accuracy(results: Mapping[str, Any]) -> str:
         return f"Accuracy is not known: {why(results, '/accuracy/quantized')}."
     samples = group["samples"]
     text = f"{group['metric']} is {figure(group['quantized'])} quantized and {figure(group['float'])} in float"
-    text += f" on {figure(samples['quantized'])} samples, {SOURCES[group['source']]}"
+    text += f" on {counted(samples['quantized'], 'sample')}, {SOURCES[group['source']]}"
     if group["drop_abs"] is not None:
         change = "costs" if group["drop_abs"] > 0 else "gains" if group["drop_abs"] < 0 else "changes"
         text += f"; quantization {change} {figure(abs(group['drop_abs']))}"
@@ -102,7 +107,7 @@ def _accuracy(results: Mapping[str, Any]) -> str:
             if low <= 0 <= high:
                 text += ", which these samples cannot tell from none"
     if group["emulated"] is not None:
-        text += f". On the HTP emulator it is {figure(group['emulated'])} on {figure(samples['emulated'])} samples"
+        text += f". On the HTP emulator it is {figure(group['emulated'])} on {counted(samples['emulated'], 'sample')}"
     return text + "."
 
 
@@ -122,6 +127,5 @@ def _placement(results: Mapping[str, Any]) -> str:
     if (macs := group["share"]["macs"]["htp"]) is not None:
         text += f" with {figure(100 * macs)} % of the multiply-accumulates"
     if group["partitions"] is not None:
-        text += f", in {group['partitions']} {'partition' if group['partitions'] == 1 else 'partitions'}"
-    how = "as the compiler placed them" if group["source"] == "compiled" else SOURCES[group["source"]]
-    return f"{text}, {how}."
+        text += f", in {counted(group['partitions'], 'partition')}"
+    return f"{text}, {SOURCES[group['source']]}."
