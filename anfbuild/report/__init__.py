@@ -1,0 +1,13 @@
+"""The report: what a build found, as one JSON document, as one page and as a few rows for a terminal, and its verdict.
+
+Every figure says where it comes from, and every figure that is missing says why. Only the standard library is used, so
+that gates can be checked at start-up and saved results judged again without any model library.
+"""
+
+from anfbuild.report.gates import GATES, Verdict, judge
+from anfbuild.report.html import html
+from anfbuild.report.results import SCHEMA_VERSION, results, validate
+from anfbuild.report.summary import summary
+from anfbuild.report.words import verdict
+
+__all__ = ["GATES", "SCHEMA_VERSION", "Verdict", "html", "judge", "results", "summary", "validate", "verdict"]

@@ -1,0 +1,131 @@
+"""Figures in words. A sentence names the source of its figure and says what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from anfbuild.report.gates import why
+
+SOURCES = {
+    "measured_device": "measured on the device",
+    "measured_host": "measured on the building host",
+    "compiled": "reported by the compiler",
+    "emulated": "computed by the HTP emulator",
+    "predicted": "predicted by the cost model",
+    "cited": "cited",
+    None: "",
+}
+"""The words for a group's `source`."""
+
+
+def figure(value: float | str | bool | None, unit: str = "") -> str:
+    """`value` with four significant digits and its unit; a dash where it is null."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        value = f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value} {unit}".rstrip()
+
+
+def interval(bounds: list[float] | None, unit: str = "") -> str:
+    """`bounds` as "1.2 to 3.4 ms"; empty where they are null."""
+    return "" if bounds is None else f"{figure(bounds[0])} to {figure(bounds[1], unit)}"
+
+
+def counted(number: int | None, noun: str) -> str:
+    """Such as "1 sample", "16 samples"."""
+    return f"{figure(number)} {noun}" if number == 1 else f"{figure(number)} {noun}s"
+
+
+def verdict(results: Mapping[str, Any]) -> list[str]:
+    """What the results mean, one sentence or two a subject: gates, latency, accuracy, agreement, placement, data."""
+    return [
+        gates_sentence(results),
+        _latency(results),
+        _accuracy(results),
+        _agreement(results),
+        _placement(results),
+        f"Calibration: {results['calibration']['note']}",
+    ]
+
+
+def gates_sentence(results: Mapping[str, Any]) -> str:
+    """How many gates hold, which are missed and which are not judged."""
+    gates = results["gates"]
+    if not gates:
+        return "The recipe sets no gates."
+    missed = [gate_text(gate) for gate in gates if gate["passed"] is False]
+    open_ = [f"{gate['name']} ({gate['reason']})" for gate in gates if gate["passed"] is None]
+    held = len(gates) - len(missed) - len(open_)
+    text = f"{held} of {len(gates)} gates {'holds' if held == 1 else 'hold'}."
+    if missed:
+        text += f" Missed: {'; '.join(missed)}."
+    if open_:
+        text += f" Not judged: {'; '.join(open_)}."
+    return text
+
+
+def gate_text(gate: Mapping[str, Any]) -> str:
+    """Such as "latency_ms is 31.2 ms, at most 25 ms"."""
+    bound = "at least" if gate["direction"] == "min" else "at most"
+    value = "not a finite number" if gate["value"] is None and gate["passed"] is not None else figure(gate["value"])
+    return f"{gate['name']} is {value}, {bound} {figure(gate['limit'], gate['unit'])}"
+
+
+def _latency(results: Mapping[str, Any]) -> str:
+    group, target = results["latency_ms"], results["target"]
+    chip = target["name"] or target["soc"]
+    if group["total"] is None:
+        return f"Latency on {chip} is not known: {why(results, '/latency_ms/total')}."
+    total, mode = figure(group["total"], "ms"), results["performance_mode"]
+    if group["source"] != "predicted":
+        return f"One inference in mode {mode} takes {total} ({SOURCES[group['source']]})."
+    text = f"One inference on {chip} in mode {mode} is predicted by the cost model to take {total}"
+    if group["interval90"] is not None:
+        text += f", {interval(group['interval90'], 'ms')} at 90 % confidence"
+    if not group["calibrated"]:
+        return f"{text}. No measurement of this chip stands behind the figure: it is not calibrated."
+    return f"{text}. The cost model is fitted to measurements of this chip; no device ran this model."
+
+
+def _accuracy(results: Mapping[str, Any]) -> str:
+    group = results["accuracy"]
+    if group["quantized"] is None:
+        return f"Accuracy is not known: {why(results, '/accuracy/quantized')}."
+    samples = group["samples"]
+    text = f"{group['metric']} is {figure(group['quantized'])} quantized and {figure(group['float'])} in float"
+    text += f" on {counted(samples['quantized'], 'sample')}, {SOURCES[group['source']]}"
+    if group["drop_abs"] is not None:
+        change = "costs" if group["drop_abs"] > 0 else "gains" if group["drop_abs"] < 0 else "changes"
+        text += f"; quantization {change} {figure(abs(group['drop_abs']))}"
+        if group["interval95"] is not None:
+            low, high = group["interval95"]
+            text += f" (cost {interval([low, high])} at 95 % confidence)"
+            if low <= 0 <= high:
+                text += ", which these samples cannot tell from none"
+    if group["emulated"] is not None:
+        text += f". On the HTP emulator it is {figure(group['emulated'])} on {counted(samples['emulated'], 'sample')}"
+    return text + "."
+
+
+def _agreement(results: Mapping[str, Any]) -> str:
+    group = results["agreement"]
+    if group["max_lsb"] is None:
+        return f"Whether the HTP computes what the CPU does is not known: {why(results, '/agreement/max_lsb')}."
+    text = f"Output {group['tensor']} differs by at most {figure(group['max_lsb'], 'LSB')} between {group['between']}"
+    return text + (f" ({figure(group['sqnr_db'], 'dB')})." if group["sqnr_db"] is not None else ".")
+
+
+def _placement(results: Mapping[str, Any]) -> str:
+    group = results["placement"]
+    if group["htp"] is None:
+        return f"Placement is not known: {why(results, '/placement/htp')}."
+    text = f"{group['htp']} of {figure(group['nodes'])} nodes run on the HTP"
+    if (macs := group["share"]["macs"]["htp"]) is not None:
+        text += f" with {figure(100 * macs)} % of the multiply-accumulates"
+    if group["partitions"] is not None:
+        text += f", in {counted(group['partitions'], 'partition')}"
+    return f"{text}, {SOURCES[group['source']]}."
