@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json
+
+_NORMALIZATION = ("channels", "scale", "mean", "std")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,13 +22,65 @@ class Package:
     task: dict[str, Any] = at("task.*")
     backend: str = at("backend.kind")
     soc: str = at("target.soc")
+    chip: str = at("target.name")
     soc_model: int = at("target.soc_model")
     arch: str = at("target.arch")
     vtcm_mb: int = at("target.vtcm_mb")
-    scheme: str = at("quantization.scheme")
+    versions: list[dict[str, Any]] = at("host.versions")
 
 
-@step(needs=("fetch", "convert", "quantize", "plan", "prepare", "emulate"), config=Package)
+@step(needs=("fetch", "convert", "quantize", "prepare"), config=Package)
 def package(job: Job[Package]) -> None:
-    """Pack context binaries, the portable QDQ model, encodings and the manifest."""
+    """Pack the context binary, the portable QDQ model, the encodings and the manifest."""
     from anfbuild import package as archive
+
+    files = {
+        "qdq/model.onnx": job.inputs["quantize"] / "model.onnx",
+        "encodings.json": job.inputs["quantize"] / "encodings.json",
+    }
+    entry = {"qdq": "qdq/model.onnx"}
+    context = job.inputs["prepare"] / "context"
+    if context.is_dir():
+        files |= {f"context/{path.name}": path for path in sorted(context.iterdir())}
+        entry["context"] = "context/model.onnx"
+    archive.write(job.output / "package.anf", files=files, manifest=_manifest(job, entry))
+
+
+def _manifest(job: Job[Package], entry: Mapping[str, str]) -> dict[str, Any]:
+    config = job.config
+    source = read_json(job.inputs["fetch"] / "source.json")
+    options = dict(config.task)
+    return {
+        "name": config.name,
+        "backend": config.backend,
+        "target": {
+            "soc": config.soc,
+            "name": config.chip,
+            "arch": config.arch,
+            "soc_model": config.soc_model,
+            "vtcm_mb": config.vtcm_mb,
+        },
+        "versions": {
+            part["part"]: {"required": part["required"], "built_with": part["found"]} for part in config.versions
+        },
+        "task": {"kind": options.pop("kind"), "options": options},
+        "source": {"sha256": source["sha256"], "license": source["license"]},
+        "entry": dict(entry),
+        "tensors": _tensors(job.inputs, config.inputs),
+    }
+
+
+def _tensors(inputs: Mapping[str, Path], specs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Inputs and outputs with shape, dtype, encoding and, for inputs, how an image becomes their values."""
+    interface = read_json(inputs["convert"] / "convert.json")["interface"]
+    encodings = read_json(inputs["quantize"] / "encodings.json")["activations"]
+    tensors: dict[str, Any] = {"inputs": {}, "outputs": {}}
+    for side, values in interface.items():
+        for name, tensor in values.items():
+            tensors[side][name] = dict(tensor)
+            if name in encodings:
+                tensors[side][name]["encoding"] = {k: encodings[name][k] for k in ("dtype", "scale", "zero_point")}
+            if side == "inputs" and name in specs:
+                tensors[side][name]["layout"] = specs[name]["layout"]
+                tensors[side][name]["normalization"] = {key: specs[name][key] for key in _NORMALIZATION}
+    return tensors

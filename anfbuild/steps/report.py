@@ -1,0 +1,79 @@
+"""report: everything that is known of the build, as results.json and as one page."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from typing import Any
+
+from anfbuild.engine.step import Job, at, step
+from anfbuild.steps.files import read_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What was asked for, and the gates."""
+
+    name: str = at("name")
+    soc: str = at("target.soc")
+    chip: str = at("target.name")
+    soc_model: int = at("target.soc_model")
+    arch: str = at("target.arch")
+    vtcm_mb: int = at("target.vtcm_mb")
+    backend: str = at("backend.kind")
+    mode: str = at("performance.mode")
+    scheme: str = at("quantization.scheme")
+    estimator: str = at("calibration.estimator")
+    dataset: str = at("dataset.kind")
+    versions: list[dict[str, Any]] = at("host.versions")
+    gates: dict[str, dict[str, float | None]] = at("gates.*")
+
+
+@step(
+    needs=("convert", "calibrate", "quantize", "plan", "prepare", "emulate", "evaluate", "simulate", "package"),
+    config=Report,
+)
+def report(job: Job[Report]) -> None:
+    """Write results.json and report.html."""
+    from anfbuild import package as archive
+    from anfbuild.report import html, results
+
+    config = job.config
+    part = {name: read_json(job.inputs[name] / f"{name}.json") for name in _PARTS}
+    prepared = part["prepare"]
+    packed = archive.read(job.inputs["package"] / "package.anf")
+    document = results(
+        recipe=config.name,
+        target={
+            "soc": config.soc,
+            "name": config.chip,
+            "soc_model": config.soc_model,
+            "arch": config.arch,
+            "vtcm_mb": config.vtcm_mb,
+        },
+        backend=config.backend,
+        performance_mode=config.mode,
+        quantization=config.scheme,
+        placement=prepared["placement"] if prepared["available"] else prepared,
+        traffic=prepared["traffic"] if prepared["available"] else prepared,
+        agreement=part["emulate"]["agreement"] if prepared["available"] else part["emulate"],
+        accuracy=part["evaluate"],
+        latency_ms=part["simulate"]["latency_ms"],
+        package={"bytes": packed.bytes, "sha256": packed.sha256},
+        calibration={
+            "samples": part["calibrate"]["samples"],
+            "estimator": config.estimator,
+            "dataset": config.dataset,
+            "synthetic": config.dataset.startswith("synthetic"),
+        },
+        versions=config.versions,
+        gates=config.gates,
+        reasons=part["simulate"]["reasons"],
+    )
+    (job.output / "results.json").write_bytes(archive.canonical(document))
+    placement = job.inputs["prepare"] / "placement.csv"
+    rows = list(csv.DictReader(placement.open(encoding="utf-8", newline=""))) if placement.exists() else []
+    (job.output / "report.html").write_text(html(document, placement=rows, notes=part["simulate"]["notes"]))
+
+
+_PARTS = ("calibrate", "prepare", "emulate", "evaluate", "simulate")
