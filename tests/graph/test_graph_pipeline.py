@@ -136,3 +136,26 @@ def test_random_networks_keep_their_floats(data):
 def test_an_unchanged_model_keeps_its_names():
     model, _ = clean(conv_model(), {})
     assert [node.name for node in model.graph.node] == ["conv", "relu"]
+
+
+def test_open_shapes_that_a_static_model_states_are_closed():
+    b = Builder()
+    b.node("Reshape", [b.node("Relu", ["x"], "hidden"), b.constant(np.array([2, -1]))], "y")
+    model = b.model({"x": [4, 3]}, {"y": ["n", "k"]})
+    model.graph.value_info.append(onnx.helper.make_tensor_value_info("hidden", onnx.TensorProto.FLOAT, ["a", "b"]))
+    cleaned, _ = clean(model, {})
+    shapes = value_shapes(cleaned)
+    assert (shapes["hidden"], shapes["y"]) == ((4, 3), (2, 6))
+
+
+def test_branches_come_through_with_static_shapes():
+    b = Builder()
+    out = [onnx.helper.make_tensor_value_info("o", onnx.TensorProto.FLOAT, [3])]
+    yes = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "x"], ["o"])], "yes", [], out)
+    no = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["o"])], "no", [], out)
+    condition = b.node("Greater", [b.node("ReduceMax", ["x"], keepdims=0), b.constant(np.float32(0))])
+    b.node("If", [condition], "y", then_branch=yes, else_branch=no)
+    model = b.model({"x": ["n"]}, {"y": ["n"]}, opset=13)
+    cleaned, _ = clean(model, {"x": [3]})
+    assert value_shapes(cleaned)["y"] == (3,)
+    assert_same_floats(model, cleaned, x=[3])
