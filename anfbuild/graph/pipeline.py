@@ -42,8 +42,9 @@ def clean(
         prune_outputs.run(clean, outputs),
         remove_dead.run(clean),
         fix_inputs.run(clean, input_shapes),
-        upgrade_opset.run(clean),
         fold_constants.run(clean),
+        upgrade_opset.run(clean),
+        fold_constants.run(clean),  # the conversion makes new Constant nodes
         remove_identity.run(clean),
         fold_bias.run(clean),
         fold_batchnorm.run(clean),
