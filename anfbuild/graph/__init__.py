@@ -7,7 +7,7 @@ from anfbuild.graph.edit import PassResult
 from anfbuild.graph.execute import Session
 from anfbuild.graph.model import check, load, save, serialize
 from anfbuild.graph.pipeline import clean
-from anfbuild.graph.shapes import OpenDimension, input_values, node_macs, open_dimensions, value_shapes
+from anfbuild.graph.shapes import OpenDimension, input_values, interface, node_macs, open_dimensions, value_shapes
 
 __all__ = [
     "OpenDimension",
@@ -16,6 +16,7 @@ __all__ = [
     "check",
     "clean",
     "input_values",
+    "interface",
     "load",
     "node_macs",
     "open_dimensions",

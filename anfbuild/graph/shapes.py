@@ -6,6 +6,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import onnx
 
@@ -36,6 +37,20 @@ def input_values(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     """The inputs that are fed: IR 3 lists the initializers as inputs too."""
     initializers = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in initializers]
+
+
+def interface(model: onnx.ModelProto) -> dict[str, dict[str, dict[str, Any]]]:
+    """`{"inputs" | "outputs": {name: {"shape": [...], "dtype": "float32"}}}` of a model whose shapes are static."""
+    return {
+        side: {
+            value.name: {
+                "shape": [dim.dim_value for dim in value.type.tensor_type.shape.dim],
+                "dtype": onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type).name,
+            }
+            for value in values
+        }
+        for side, values in (("inputs", input_values(model)), ("outputs", model.graph.output))
+    }
 
 
 def open_dimensions(model: onnx.ModelProto) -> list[OpenDimension]:

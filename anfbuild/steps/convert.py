@@ -30,7 +30,7 @@ def convert(job: Job[Convert]) -> None:
         {
             "nodes": {"source": len(source.graph.node), "converted": len(model.graph.node)},
             "macs": sum(macs.values()),
-            "tensors": graph.interface(model),
+            "interface": graph.interface(model),
             "passes": [dataclasses.asdict(result) for result in passes],
         },
     )

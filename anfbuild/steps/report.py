@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 from typing import Any
 
 from anfbuild.engine.step import Job, at, step
@@ -41,7 +42,7 @@ def report(job: Job[Report]) -> None:
     config = job.config
     part = {name: read_json(job.inputs[name] / f"{name}.json") for name in _PARTS}
     prepared = part["prepare"]
-    packed = archive.read(job.inputs["package"] / "package.anf")
+    packed = (job.inputs["package"] / "package.anf").read_bytes()
     document = results(
         recipe=config.name,
         target={
@@ -59,7 +60,7 @@ def report(job: Job[Report]) -> None:
         agreement=part["emulate"]["agreement"] if prepared["available"] else part["emulate"],
         accuracy=part["evaluate"],
         latency_ms=part["simulate"]["latency_ms"],
-        package={"bytes": packed.bytes, "sha256": packed.sha256},
+        package={"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()},
         calibration={
             "samples": part["calibrate"]["samples"],
             "estimator": config.estimator,
