@@ -1,0 +1,148 @@
+"""CPU execution with reference settings. This is the only place that makes CPU sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from anfbuild.errors import StepError, did_you_mean
+from anfbuild.graph.model import load, serialize
+
+Shape = tuple[int | None, ...]
+"""A dimension that the model leaves open is None."""
+
+_DTYPES: dict[str, np.dtype[np.generic]] = {
+    f"tensor({name})": np.dtype(dtype)
+    for name, dtype in {
+        "float16": np.float16,
+        "float": np.float32,
+        "double": np.float64,
+        "bool": np.bool_,
+        **{kind: kind for kind in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    }.items()
+}
+
+
+class Session:
+    """A model ready to run on the CPU, the same way on every host.
+
+    Graph optimisation is off, because the result of a quantized model changes with its level.
+    `session.x64quantprecision` is on, because u8 x s8 products saturate on AVX2 without VNNI otherwise.
+    A failing run never builds another session silently.
+    """
+
+    def __init__(
+        self, model: onnx.ModelProto | bytes | Path, outputs: Sequence[str] | None = None, threads: int | None = None
+    ) -> None:
+        """`outputs` are names of any tensors to return beside the model's own outputs; `threads` None: all cores.
+
+        Raises StepError for a bad model, an unknown name in `outputs`, an operator that the CPU does not know, or an
+        input or output that is not a tensor of numbers (strings, sequences).
+        """
+        self._session = _make_session(_model_bytes(model, outputs or ()), threads)
+        self.inputs: dict[str, tuple[np.dtype[np.generic], Shape]] = {
+            node.name: (_dtype(node.name, node.type), tuple(d if isinstance(d, int) else None for d in node.shape))
+            for node in self._session.get_inputs()
+        }
+        """Input name -> (dtype, shape)."""
+        for node in self._session.get_outputs():
+            _dtype(node.name, node.type)
+        self.outputs: list[str] = [node.name for node in self._session.get_outputs()]
+        """The model's own outputs in order, then the extra ones."""
+
+    def run(self, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Output name -> array, for all of `self.outputs`. NaN and Inf are returned as they come.
+
+        Raises StepError when a feed is missing, unknown, or has another dtype or shape than the model's input, and
+        when the run fails.
+        """
+        self._check(feeds)
+        try:
+            values = self._session.run(self.outputs, dict(feeds))
+        except Exception as error:  # the runtime's errors share no other base
+            raise StepError(f"the model fails on the CPU: {_message(error)}") from error
+        return {name: np.asarray(value) for name, value in zip(self.outputs, values, strict=True)}
+
+    def _check(self, feeds: Mapping[str, np.ndarray]) -> None:
+        for name in feeds:
+            if name not in self.inputs:
+                raise StepError(f"the model has no input {name!r}", choices=self.inputs)
+        for name, (dtype, shape) in self.inputs.items():
+            if name not in feeds:
+                raise StepError(f"input {name!r} is not fed: expected {dtype} {_text(shape)}", choices=self.inputs)
+            found = feeds[name]
+            fits = len(found.shape) == len(shape) and all(
+                want in (None, size) for want, size in zip(shape, found.shape, strict=True)
+            )
+            if found.dtype != dtype or not fits:
+                raise StepError(
+                    f"input {name!r}: expected {dtype} {_text(shape)}, found {found.dtype} {_text(found.shape)}",
+                    remedy="Make the sample fit the model, or set the input's shape in the recipe.",
+                )
+
+
+def _model_bytes(model: onnx.ModelProto | bytes | Path, outputs: Sequence[str]) -> bytes:
+    if isinstance(model, bytes) and not outputs:
+        return model
+    if isinstance(model, Path):
+        model = load(model)
+    elif isinstance(model, bytes):
+        model = onnx.load_model_from_string(model)
+    return serialize(_with_outputs(model, outputs) if outputs else model)
+
+
+def _with_outputs(model: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:
+    """A copy of `model` that returns the tensors `outputs` too."""
+    known = [*(i.name for i in model.graph.input), *(i.name for i in model.graph.initializer)]
+    known += [name for node in model.graph.node for name in node.output if name]
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    present = {value.name for value in copy.graph.output}
+    for name in dict.fromkeys(outputs):
+        if name not in known:
+            raise StepError(
+                f"the model has no tensor {name!r}", remedy=f"{did_you_mean(name, known)}Name a tensor of the model."
+            )
+        if name not in present:
+            copy.graph.output.append(onnx.ValueInfoProto(name=name))  # the runtime infers its type
+    return copy
+
+
+def _make_session(data: bytes, threads: int | None) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3  # errors
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    try:
+        session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime's errors share no other base
+        raise StepError(
+            f"the model does not load on the CPU: {_message(error)}",
+            remedy="Check the model's operators and opset against what onnxruntime's CPU provider knows.",
+        ) from error
+    session.disable_fallback()
+    return session
+
+
+def _dtype(name: str, kind: str) -> np.dtype[np.generic]:
+    if kind not in _DTYPES:
+        raise StepError(
+            f"tensor {name!r} is of type {kind}, which is not supported",
+            choices=_DTYPES,
+            remedy="Cut the part of the model that handles it, and do that work before the model.",
+        )
+    return _DTYPES[kind]
+
+
+def _text(shape: Shape) -> str:
+    return "[" + ",".join("?" if size is None else str(size) for size in shape) + "]"
+
+
+def _message(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,110 @@
+"""Reading and writing ONNX files: a bad file is refused by name, and nothing outside its folder is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+from onnx.external_data_helper import load_external_data_for_model, uses_external_data
+
+from anfbuild.errors import StepError
+
+# The checker's text for a bad node ends with "Bad node spec for node. Name: NAME OpType: TYPE".
+_BAD_NODE = re.compile(r"Name: (?P<name>\S*) OpType: (?P<type>\S+)")
+_EXPORT_AGAIN = "Export the model again, or fetch it again and pin its SHA-256."
+
+
+def load(path: Path) -> onnx.ModelProto:
+    """The model in `path`, with external data read in, accepted by onnx.checker.
+
+    Raises StepError naming the file (and the node, where the checker names one) when it is missing, empty, cut short,
+    not ONNX or refused by the checker, or when its external data lie outside the model's own folder.
+    """
+    model = _parse(path)
+    try:
+        for tensor in _tensors(model.graph):
+            if uses_external_data(tensor):
+                _check_location(tensor, path)
+        load_external_data_for_model(model, str(path.parent))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise StepError(
+            f"the external data of the model cannot be read: {_first_line(error)}",
+            where=str(path),
+            remedy="Put the data files beside the model, as it names them.",
+        ) from error
+    check(model, where=str(path))
+    return model
+
+
+def save(model: onnx.ModelProto, path: Path) -> None:
+    """Write `model` to `path`: the same model gives the same bytes in any process. Raises StepError over 2 GB."""
+    path.write_bytes(serialize(model))
+
+
+def serialize(model: onnx.ModelProto) -> bytes:
+    """The deterministic bytes of `model`. Raises StepError over 2 GB, protobuf's limit."""
+    try:
+        data: bytes = model.SerializeToString(deterministic=True)
+    except Exception as error:  # protobuf raises one of several kinds, by its implementation
+        raise StepError(
+            f"the model cannot be written as one file: {_first_line(error)}",
+            remedy="Models over 2 GB are not supported: use a smaller one, or float16 weights.",
+        ) from error
+    return data
+
+
+def check(model: onnx.ModelProto, *, where: str, full: bool = False) -> None:
+    """Let onnx.checker judge `model`; `full` infers shapes too. Raises StepError naming the node, where known."""
+    try:
+        onnx.checker.check_model(model, full_check=full)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
+        node = _BAD_NODE.search(str(error))
+        place = f"{where}, node {node['name'] or '(unnamed)'} ({node['type']})" if node else where
+        raise StepError(f"not a valid ONNX model: {_first_line(error)}", where=place, remedy=_EXPORT_AGAIN) from error
+
+
+def _parse(path: Path) -> onnx.ModelProto:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise StepError("there is no such model file", where=str(path), remedy="Check the path.") from error
+    except OSError as error:
+        raise StepError(f"the model file cannot be read: {error.strerror}", where=str(path)) from error
+    if not data:
+        raise StepError("the model file is empty", where=str(path), remedy=_EXPORT_AGAIN)
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except Exception as error:  # protobuf raises one of several kinds, by its implementation
+        raise StepError("not an ONNX file, or cut short", where=str(path), remedy=_EXPORT_AGAIN) from error
+    if not model.ir_version or not model.HasField("graph"):
+        raise StepError("not an ONNX model: no IR version or no graph in it", where=str(path), remedy=_EXPORT_AGAIN)
+    return model
+
+
+def _check_location(tensor: onnx.TensorProto, path: Path) -> None:
+    location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    folder = path.parent.resolve()
+    if not location or not (folder / location).resolve().is_relative_to(folder):
+        raise StepError(
+            f"the external data of tensor {tensor.name!r} lie outside the model's folder: {location!r}",
+            where=str(path),
+            remedy="Save the model again as one file, or with its data beside it.",
+        )
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            for subgraph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+                yield from _tensors(subgraph)
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
