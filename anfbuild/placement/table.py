@@ -23,7 +23,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 class Row:
     """One node. `macs`: multiply-accumulates of one inference. `unit` "folded": a constant, it runs nowhere.
 
-    `reason` says why the node is off the HTP or what it was merged with; empty for a plain HTP node.
+    `reason` says why the node is off the HTP, or with what it counts when it was optimised away; it is empty for a
+    plain HTP node.
     """
 
     node: str
@@ -82,7 +83,8 @@ def summary(rows: Sequence[Row], partitions: int) -> dict[str, object]:
 def write_csv(rows: Sequence[Row], path: Path) -> None:
     """Writes the rows under COLUMNS. A text that a spreadsheet would run as a formula gets a leading quote mark."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        # All texts are quoted: csv leaves a lone carriage return bare, and a reader would end the row there.
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writerow(COLUMNS)
         writer.writerows([_cell(value) for value in astuple(row)] for row in rows)
 

@@ -11,7 +11,6 @@ from collections import Counter
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError
 
 from anfbuild.errors import StepError
 from anfbuild.qnn import context, graph_dump, logs, process, schematic, trace, verdicts
@@ -34,7 +33,7 @@ def compile_context(
 
     `folder` is made when missing and must be empty; it is written only when all went well. Nodes that the HTP does not
     take fall to the CPU and are reported, not refused. Raises RecipeError for options that cannot be, StepError for
-    everything that the compiler refuses, for a build that is not what was asked, and for a worker out of time or memory.
+    everything that the compiler refuses, a build that is not what was asked, and a worker out of time or memory.
     """
     soc = options.check()
     reason = unavailable()
@@ -62,7 +61,7 @@ def compile_context(
 def _parse(model_bytes: bytes) -> onnx.ModelProto:
     try:
         return onnx.load_from_string(model_bytes)
-    except DecodeError as error:
+    except Exception as error:  # protobuf raises one of several kinds, by its implementation
         raise StepError("the model to compile is not an ONNX file") from error
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import onnx
-from google.protobuf.message import DecodeError
 
 from anfbuild.errors import StepError
+from anfbuild.graph import load
 
 MODEL = "model.onnx"
 _METADATA = "ep_compatibility_info.QNNExecutionProvider"
@@ -34,11 +34,7 @@ class Context:
 
 def read(folder: Path) -> Context:
     """Reads `folder`/model.onnx. Raises StepError when it is no context model or a binary is missing."""
-    path = folder / MODEL
-    try:
-        model = onnx.load(path, load_external_data=False)
-    except (OSError, DecodeError) as error:
-        raise StepError(f"no context model can be read: {error}", where=MODEL) from error
+    model = load(folder / MODEL)
     nodes = [node for node in model.graph.node if node.op_type == "EPContext"]
     if not nodes:
         raise StepError("the model holds no EPContext node: nothing of it is compiled", where=MODEL)

@@ -42,6 +42,6 @@ def read(text: str) -> tuple[Counter[str], Counter[str]]:
 
 
 def _data_type(code: int) -> str:
-    """"ufixed8" of 0x0408; the hexadecimal code itself where its family is not known."""
+    """ "ufixed8" of 0x0408; the hexadecimal code itself where its family is not known."""
     family = _FAMILIES.get(code >> 8)
     return f"{family}{code & 0xFF:x}" if family else f"{code:#06x}"

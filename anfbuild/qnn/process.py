@@ -64,7 +64,7 @@ def run(
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """The caller's environment; the package is found from a checkout too, and vendor code's temporary files are ours."""
+    """The caller's environment, with the package on the path (a checkout too) and temporary files in `folder`."""
     path = [str(Path(anfbuild.__file__).resolve().parent.parent)]
     if "PYTHONPATH" in os.environ:
         path.append(os.environ["PYTHONPATH"])

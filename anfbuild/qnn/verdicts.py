@@ -63,9 +63,7 @@ def join(
     """
     seen = _seen({node.name for node in model.graph.node}, groups)
     constant = _constant_nodes(model.graph)
-    placed = {
-        node.name: _verdict(node, seen[node.name], trace, log) for node in model.graph.node if node.name in seen
-    }
+    placed = {node.name: _verdict(node, seen[node.name], trace, log) for node in model.graph.node if node.name in seen}
     for node in model.graph.node:
         if node.op_type == "DequantizeLinear" and node.output[0] in host_outputs:
             reason = "a graph output is dequantized outside the HTP"
@@ -133,7 +131,7 @@ def _constant_nodes(graph: onnx.GraphProto) -> set[str]:
 
 
 def _place_merged(graph: onnx.GraphProto, placed: dict[str, Verdict]) -> None:
-    """A node that is in no group was merged away: it runs where the node runs that reads its result, or feeds it."""
+    """Places nodes that are in no group, for no op of their own is left: where the node runs that reads or feeds them."""
     readers: Mapping[str, list[str]] = defaultdict(list)
     makers: dict[str, str] = {}
     for node in graph.node:
@@ -154,4 +152,6 @@ def _place_merged(graph: onnx.GraphProto, placed: dict[str, Verdict]) -> None:
 def _take_over(node: onnx.NodeProto, others: Iterable[str], placed: dict[str, Verdict]) -> None:
     near = next((placed[name] for name in others if name in placed and placed[name].unit != "folded"), None)
     if near is not None:
-        placed[node.name] = replace(near, node=node.name, op_type=node.op_type, reason=f"merged with {near.node}")
+        placed[node.name] = replace(
+            near, node=node.name, op_type=node.op_type, reason=f"optimised away, counted with {near.node}"
+        )
