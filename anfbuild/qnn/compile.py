@@ -20,8 +20,7 @@ from anfbuild.qnn.options import Options
 from anfbuild.qnn.schematic import Traffic
 from anfbuild.soc import Soc
 
-# The names that `session` uses in the private folder; it cannot be imported here, for it imports vendor code.
-_SOURCE, _LOG, _TRACES, _TRACE = "source.onnx", "log.json", "traces", "qnn_op_trace.json"
+_TRACE = "qnn_op_trace.json"
 _LAYOUT = re.compile(r"Node '(.*?)' .*was inserted using the NHWC format")
 _MIB = 2**20
 
@@ -44,10 +43,10 @@ def compile_context(
     if any(folder.iterdir()):
         raise StepError(f"the folder {folder.name!r} for the context binary is not empty", remedy="Name an empty one.")
     with process.private_folder() as work:
-        (work / _SOURCE).write_bytes(model_bytes)
+        (work / process.SOURCE).write_bytes(model_bytes)
         request = {"provider_options": options.provider_options()}
         response = process.run(work, "compile", request, timeout_s=timeout_s, memory_gb=memory_gb)
-        log = logs.read(_text(work / _LOG))
+        log = logs.read(_text(work / process.LOG))
         _raise_refusal(response, log, soc)
         if not (work / context.MODEL).is_file():
             raise StepError(f"nothing of the model can run on the HTP of {soc.name}{_reasons(log)}")
@@ -92,7 +91,7 @@ def _reasons(log: logs.BuildLog, most: int = 3) -> str:
 def _collect(model: onnx.ModelProto, work: Path, response: dict[str, object], log: logs.BuildLog) -> Compiled:
     built = context.read(work)
     groups = verdicts.read_assignment(response.get("assignment"))
-    found = trace.read(_text(work / _TRACES / _TRACE))
+    found = trace.read(_text(work / process.TRACES / _TRACE))
     traffic = _traffic(work)
     activations, constants = _data_types(work, built.graphs)
     return Compiled(
@@ -129,7 +128,7 @@ def _data_types(work: Path, graphs: tuple[str, ...]) -> tuple[Counter[str], Coun
     activations: Counter[str] = Counter()
     constants: Counter[str] = Counter()
     for graph in graphs:
-        counted = graph_dump.read(_text(work / _TRACES / f"{graph}.json"))
+        counted = graph_dump.read(_text(work / process.TRACES / f"{graph}.json"))
         activations += counted[0]
         constants += counted[1]
     return activations, constants

@@ -13,7 +13,7 @@ from anfbuild.errors import StepError
 from anfbuild.qnn import context, process, verdicts
 from anfbuild.qnn.arrays import read_arrays, write_arrays
 from anfbuild.qnn.availability import unavailable
-from anfbuild.qnn.options import Options
+from anfbuild.qnn.options import PROVIDER, Options
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ def emulate(
         _raise_refusal(response, "run the context binary")
         _assert_on_htp(response, built)
         outputs = [read_arrays(path) for path in sorted((work / "outputs").glob("*.npz"))]
-    source: Literal["emulated", "measured_device"] = "measured_device" if response["device"] == "NPU" else "emulated"
+    source: Literal["emulated", "measured_device"] = (
+        "measured_device" if response.get("device") == "NPU" else "emulated"
+    )
     return Emulated(outputs, _milliseconds(response, "load_ms"), source)
 
 
@@ -77,7 +79,7 @@ def online_prepare_ms(
     options.check()
     _require_host()
     with process.private_folder() as work:
-        (work / "source.onnx").write_bytes(model_bytes)
+        (work / process.SOURCE).write_bytes(model_bytes)
         request = {"provider_options": options.provider_options()}
         response = process.run(work, "prepare online", request, timeout_s=timeout_s, memory_gb=memory_gb)
         _raise_refusal(response, "prepare the model")
@@ -101,7 +103,7 @@ def _raise_refusal(response: dict[str, object], task: str) -> None:
 
 def _assert_on_htp(response: dict[str, object], built: context.Context) -> None:
     groups = verdicts.read_assignment(response.get("assignment"))
-    held = {name for group in groups if group.provider == verdicts.PROVIDER for name, _ in group.nodes}
+    held = {name for group in groups if group.provider == PROVIDER for name, _ in group.nodes}
     lost = sorted(set(built.graphs) - held)
     if lost:
         raise StepError(f"the HTP does not hold {len(lost)} of {len(built.graphs)} compiled graphs", where=lost[0])

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from anfbuild.errors import RecipeError, did_you_mean
 from anfbuild.soc import ARCHITECTURES, Soc, find
 
+PROVIDER = "QNNExecutionProvider"
+
 # The values of `htp_performance_mode`. Source: the QNN execution provider's documentation (onnxruntime.ai).
 PERFORMANCE_MODES: tuple[str, ...] = (
     "balanced",

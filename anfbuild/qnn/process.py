@@ -26,6 +26,8 @@ from anfbuild.errors import StepError
 
 POLL_S = 0.2
 REQUEST, RESPONSE, STDOUT, STDERR = "request.json", "response.json", "stdout.txt", "stderr.txt"
+# What the tasks take from and leave in the private folder: the model, the kept log lines, the compiler's JSON files.
+SOURCE, LOG, TRACES = "source.onnx", "log.json", "traces"
 
 
 @contextlib.contextmanager
@@ -44,11 +46,14 @@ def run(
     (`timeout_s` seconds) or memory (`memory_gb` GB = 10^9 bytes) or crashed; the worker is gone in every case, also
     when the caller is interrupted.
     """
+    # Imported, not named as text: what the worker runs is then part of what a reader of imports finds.
+    from anfbuild.qnn import worker as module
+
     (folder / REQUEST).write_text(json.dumps({"task": task, **request}), encoding="utf-8")
     with (folder / STDOUT).open("wb") as out, (folder / STDERR).open("wb") as err:
         worker = subprocess.Popen(
             # -P: no module is picked up from the working directory.
-            [sys.executable, "-P", "-m", "anfbuild.qnn.worker"],
+            [sys.executable, "-P", "-m", module.__name__],
             cwd=folder,
             env=_environment(folder),
             stdin=subprocess.DEVNULL,

@@ -18,16 +18,17 @@ import onnxruntime_qnn
 from onnxruntime_qnn.build_and_package_info import qnn_version
 
 from anfbuild.qnn.arrays import read_arrays, write_arrays
+from anfbuild.qnn.options import PROVIDER
+from anfbuild.qnn.process import LOG, SOURCE, TRACES
 
-PROVIDER = "QNNExecutionProvider"
-MODEL, CONTEXT, LOG, TRACES = "source.onnx", "model.onnx", "log.json", "traces"
+CONTEXT = "model.onnx"
 ERROR, WARNING = 3, 2  # onnxruntime's severities
 
 Assignment = list[dict[str, object]]
 
 
 def compile_model(request: Mapping[str, object]) -> dict[str, object]:
-    """Compiles MODEL to CONTEXT and its binaries, with all that the compiler tells about it beside them.
+    """Compiles SOURCE to CONTEXT and its binaries, with all that the compiler tells about it beside them.
 
     Leaves LOG ([[severity, message], …], what `logs` reads), TRACES/*.json and *schematic.bin. Responds with
     `assignment` ([{provider, nodes: [[name, op_type], …]}, …]) and `qnn_version`.
@@ -39,7 +40,7 @@ def compile_model(request: Mapping[str, object]) -> dict[str, object]:
     try:
         session = _session(
             # As bytes: the path of a model would be hashed into the graph's name, and so into the binary.
-            Path(MODEL).read_bytes(),
+            Path(SOURCE).read_bytes(),
             request,
             provider={
                 "enable_framework_op_trace": "1",
@@ -89,8 +90,8 @@ def emulate(request: Mapping[str, object]) -> dict[str, object]:
 
 
 def prepare_online(request: Mapping[str, object]) -> dict[str, object]:
-    """Creates a session from MODEL without a context binary. Responds with `prepare_ms` and `assignment`."""
-    model = Path(MODEL).read_bytes()
+    """Creates a session from SOURCE without a context binary. Responds with `prepare_ms` and `assignment`."""
+    model = Path(SOURCE).read_bytes()
     started = time.perf_counter()
     session = _session(model, request, provider={}, config={"session.disable_cpu_ep_fallback": "0"}, severity=ERROR)
     return {"prepare_ms": (time.perf_counter() - started) * 1e3, "assignment": _assignment(session)}

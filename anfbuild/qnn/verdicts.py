@@ -18,9 +18,9 @@ import onnx
 from anfbuild.errors import StepError
 from anfbuild.qnn.compiled import Verdict
 from anfbuild.qnn.logs import BuildLog
+from anfbuild.qnn.options import PROVIDER
 from anfbuild.qnn.trace import Trace
 
-PROVIDER = "QNNExecutionProvider"
 _TOKEN = re.compile(r"(_token_\d+)+$")
 
 
@@ -131,7 +131,7 @@ def _constant_nodes(graph: onnx.GraphProto) -> set[str]:
 
 
 def _place_merged(graph: onnx.GraphProto, placed: dict[str, Verdict]) -> None:
-    """Places nodes that are in no group, for no op of their own is left: where the node runs that reads or feeds them."""
+    """A node that is in no group has no op of its own left: it counts where the node runs that reads or feeds it."""
     readers: Mapping[str, list[str]] = defaultdict(list)
     makers: dict[str, str] = {}
     for node in graph.node:

@@ -22,8 +22,22 @@ JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                "graph tensors type data_type subgraph_traces op_mappings sources name dst_qnn_op_type "
-                "unsupported_nodes node_name reason provider nodes".split()
+                [
+                    "graph",
+                    "tensors",
+                    "type",
+                    "data_type",
+                    "subgraph_traces",
+                    "op_mappings",
+                    "sources",
+                    "name",
+                    "dst_qnn_op_type",
+                    "unsupported_nodes",
+                    "node_name",
+                    "reason",
+                    "provider",
+                    "nodes",
+                ]
             ),
             inner,
             max_size=4,

@@ -5,8 +5,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from anfbuild.qnn.logs import BuildLog, Validation
+from anfbuild.qnn.options import PROVIDER
 from anfbuild.qnn.trace import Trace
-from anfbuild.qnn.verdicts import PROVIDER, Group, join, partitions
+from anfbuild.qnn.verdicts import Group, join, partitions
 
 HOST = "CPUExecutionProvider"
 
