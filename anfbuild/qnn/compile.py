@@ -30,9 +30,10 @@ def compile_context(
 ) -> Compiled:
     """Compiles a serialized QDQ model into `folder`: model.onnx (the context model) and its *.bin beside it.
 
-    `folder` is made when missing and must be empty; it is written only when all went well. Nodes that the HTP does not
-    take fall to the CPU and are reported, not refused. Raises RecipeError for options that cannot be, StepError for
-    everything that the compiler refuses, a build that is not what was asked, and a worker out of time or memory.
+    Every node needs a unique name. `folder` is made when missing, must be empty, and is written when all went well.
+    Nodes that the HTP does not take fall to the CPU and are reported, not refused. Raises RecipeError for options that
+    cannot be, StepError for everything that the compiler refuses, a build that is not what was asked, and a worker out
+    of `timeout_s` (seconds) or `memory_gb` (GB = 10^9 bytes of resident memory).
     """
     soc = options.check()
     reason = unavailable()
@@ -59,9 +60,15 @@ def compile_context(
 
 def _parse(model_bytes: bytes) -> onnx.ModelProto:
     try:
-        return onnx.load_from_string(model_bytes)
+        model = onnx.load_from_string(model_bytes)
     except Exception as error:  # protobuf raises one of several kinds, by its implementation
         raise StepError("the model to compile is not an ONNX file") from error
+    names = [node.name for node in model.graph.node]
+    twice = next((name for name, count in Counter(names).items() if count > 1 or not name), None)
+    if twice is not None:
+        # The compiler tells about nodes by their names alone.
+        raise StepError(f"the model to compile has nodes without a name of their own ({twice or 'unnamed'!r})")
+    return model
 
 
 def _raise_refusal(response: dict[str, object], log: logs.BuildLog, soc: Soc) -> None:

@@ -63,10 +63,8 @@ def emulate(
         _raise_refusal(response, "run the context binary")
         _assert_on_htp(response, built)
         outputs = [read_arrays(path) for path in sorted((work / "outputs").glob("*.npz"))]
-    source: Literal["emulated", "measured_device"] = (
-        "measured_device" if response.get("device") == "NPU" else "emulated"
-    )
-    return Emulated(outputs, _milliseconds(response, "load_ms"), source)
+    on_device = response.get("device") == "NPU"
+    return Emulated(outputs, _milliseconds(response, "load_ms"), "measured_device" if on_device else "emulated")
 
 
 def online_prepare_ms(

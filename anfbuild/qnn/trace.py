@@ -10,7 +10,10 @@ from anfbuild.errors import StepError
 
 @dataclass(frozen=True)
 class Trace:
-    """`ops`: node name → type of the QNN op it is part of. `unsupported`: node name → the provider's reason."""
+    """`ops`: node name → type of the QNN op it is part of ("Concat+Reshape" when it became several of several types).
+
+    `unsupported`: node name → the provider's reason.
+    """
 
     ops: dict[str, str]
     unsupported: dict[str, str]
@@ -22,16 +25,16 @@ def read(text: str) -> Trace:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise StepError("the compiler's op trace is not JSON") from error
-    ops: dict[str, str] = {}
+    ops: dict[str, set[str]] = {}
     for graph in _rows(document, "subgraph_traces"):
         for mapping in _rows(graph, "op_mappings"):
             for source in _rows(mapping, "sources"):
                 if source.get("type") == "OP":
-                    ops[_text(source, "name")] = _text(mapping, "dst_qnn_op_type")
+                    ops.setdefault(_text(source, "name"), set()).add(_text(mapping, "dst_qnn_op_type"))
     unsupported = {
         _text(row, "node_name"): " ".join(_text(row, "reason").split()) for row in _rows(document, "unsupported_nodes")
     }
-    return Trace(ops, unsupported)
+    return Trace({node: "+".join(sorted(types)) for node, types in ops.items()}, unsupported)
 
 
 def _rows(document: object, section: str) -> list[dict[str, object]]:

@@ -127,6 +127,10 @@ def test_wrong_options_and_models_are_refused_before_any_work(make_model: ModelM
         compile_context(make_model(), Options(999, "v75"), tmp_path / "c")
     with pytest.raises(StepError, match="not an ONNX file"):
         compile_context(b"no model", SM8650, tmp_path / "c")
+    unnamed = onnx.load_from_string(make_model())
+    unnamed.graph.node[0].name = ""
+    with pytest.raises(StepError, match="without a name"):
+        compile_context(unnamed.SerializeToString(), SM8650, tmp_path / "c")
     assert not (tmp_path / "c").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full/model.onnx").touch()
