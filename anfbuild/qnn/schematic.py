@@ -1,0 +1,60 @@
+"""Reads the schematic that the HTP compiler leaves beside a context binary, for its DRAM traffic.
+
+The file is text: Python literals between section marks. `bandwidth_information` has the bytes of every HTP op,
+`opdesc_map` says which of these ops are spills (VTCM → DRAM because VTCM is full) and fills (back).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from anfbuild.errors import StepError
+
+_BANDWIDTH = ("bandwidth_information = [", "]")
+_OPS = ("opdesc_map ={", "} # end of opdesc")
+_ENTRY = re.compile(
+    r'\{"opid" : (0x[0-9a-f]+) , "dram_read": ([0-9]{1,18}) , "dram_write": ([0-9]{1,18}) , '
+    r'"vtcm_read": [0-9]{1,18} , "vtcm_write": [0-9]{1,18}, "is_dma": [01]\}'
+)
+_MOVE = re.compile(r'opdesc\( (0x[0-9a-f]+), "@(Spill|Fill)"')
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """DRAM bytes of one inference. Spills are part of the written bytes, fills of the read ones."""
+
+    read: int
+    write: int
+    spill: int
+    fill: int
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(
+            self.read + other.read, self.write + other.write, self.spill + other.spill, self.fill + other.fill
+        )
+
+
+def read(text: str) -> Traffic:
+    """The DRAM traffic of one graph's schematic. Raises StepError that names the section it cannot read."""
+    section = _section(text, _BANDWIDTH)
+    entries = _ENTRY.findall(section)
+    if len(entries) != section.count("{"):
+        raise StepError("the compiler's schematic has an entry of another form in section 'bandwidth_information'")
+    kinds = {int(op, 16): kind for op, kind in _MOVE.findall(_section(text, _OPS))}
+    total = Traffic(0, 0, 0, 0)
+    for op, dram_read, dram_write in entries:
+        kind, came, went = kinds.get(int(op, 16)), int(dram_read), int(dram_write)
+        total += Traffic(came, went, went if kind == "Spill" else 0, came if kind == "Fill" else 0)
+    return total
+
+
+def _section(text: str, marks: tuple[str, str]) -> str:
+    start = text.find(marks[0])
+    end = text.find(marks[1], start)
+    if start < 0 or end < 0:
+        raise StepError(
+            f"the compiler's schematic has no section {marks[0].split()[0]!r}",
+            remedy="This version of onnxruntime-qnn writes another form: use one of the version matrix.",
+        )
+    return text[start + len(marks[0]) : end]

@@ -1,0 +1,47 @@
+"""The worker process: `python -m anfbuild.qnn.worker`, in its private folder, with `request.json` in it.
+
+Writes `response.json` last: its presence says that the task ran to its end. A refusal by vendor code is a response
+too, `{"error": {"kind": …, "message": …}}`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from anfbuild.qnn.process import REQUEST, RESPONSE
+
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+def main() -> None:
+    """Does the task of `request.json` in the current directory."""
+    _die_with_parent()
+    request = json.loads(Path(REQUEST).read_text(encoding="utf-8"))
+    from anfbuild.qnn import session  # vendor code: only after the process is bound to its parent
+
+    try:
+        response = session.TASKS[request["task"]](request)
+    except Exception as error:
+        response = {"error": {"kind": type(error).__name__, "message": str(error)}}
+    partial = Path(f"{RESPONSE}.part")
+    partial.write_text(json.dumps(response), encoding="utf-8")
+    partial.replace(RESPONSE)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The task is done. Unloading the vendor's libraries can crash, and that would say nothing about the task.
+    os._exit(0)
+
+
+def _die_with_parent() -> None:
+    """Asks the kernel to kill this process when the build dies without a chance to clean up (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

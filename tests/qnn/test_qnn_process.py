@@ -1,0 +1,116 @@
+"""The worker's bounds, on stand-ins for the interpreter that sleep, eat memory or die (POSIX: they are scripts)."""
+
+from __future__ import annotations
+
+import _thread
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from anfbuild.errors import StepError
+from anfbuild.qnn import process
+
+Interpreter = Callable[[str], None]
+
+SLEEP_WITH_CHILD = """
+import os, subprocess, pathlib, time
+child = subprocess.Popen(["sleep", "60"])
+pathlib.Path("PIDS").write_text(f"{os.getpid()} {child.pid}")
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Interpreter:
+    """Puts a script in the place of the worker's interpreter, and temporary folders under `tmp_path`/temporary."""
+    real = process.sys.executable
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+
+    def stand_in(code: str) -> None:
+        script = tmp_path / "interpreter"
+        script.write_text(f"#!{real}\n{code.replace('PIDS', str(tmp_path / 'pids'))}")
+        script.chmod(0o755)
+        monkeypatch.setattr(process.sys, "executable", str(script))
+
+    return stand_in
+
+
+def run(*, timeout_s: float = 30.0, memory_gb: float = 1.0) -> dict[str, object]:
+    with process.private_folder() as folder:
+        return process.run(folder, "compile", {}, timeout_s=timeout_s, memory_gb=memory_gb)
+
+
+def assert_nothing_left(tmp_path: Path) -> None:
+    assert list((tmp_path / "temporary").iterdir()) == []
+    pids = (tmp_path / "pids").read_text().split()
+    for _ in range(100):  # the kernel takes a moment to end a killed child
+        if not any(running(pid) for pid in pids):
+            return
+        time.sleep(0.05)
+    pytest.fail("a killed worker or its child still runs")
+
+
+def running(pid: str) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def test_a_worker_out_of_time_is_killed_with_its_children(interpreter: Interpreter, tmp_path: Path) -> None:
+    interpreter(SLEEP_WITH_CHILD)
+    with pytest.raises(StepError, match="did not finish to compile within 1 s"):
+        run(timeout_s=1.0)
+    assert_nothing_left(tmp_path)
+
+
+def test_a_worker_out_of_memory_is_killed(interpreter: Interpreter, tmp_path: Path) -> None:
+    interpreter("import time\neaten = bytearray(b'x') * 200_000_000\ntime.sleep(60)")
+    with pytest.raises(StepError, match=r"more than 0\.1 GB of memory"):
+        run(memory_gb=0.1)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_a_worker_of_an_interrupted_build_is_killed(interpreter: Interpreter, tmp_path: Path) -> None:
+    interpreter(SLEEP_WITH_CHILD)
+    stop = threading.Event()
+
+    def interrupt() -> None:
+        while not stop.wait(0.05):
+            if (tmp_path / "pids").is_file() and (tmp_path / "pids").stat().st_size:
+                _thread.interrupt_main()
+                return
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    finally:
+        stop.set()
+        watcher.join()
+    assert_nothing_left(tmp_path)
+
+
+def test_a_crash_is_told_with_the_signal_and_the_last_words(interpreter: Interpreter) -> None:
+    interpreter("import os, sys\nprint('vendor: out of tiles', file=sys.stderr, flush=True)\nos.abort()")
+    with pytest.raises(StepError, match="SIGABRT") as error:
+        run()
+    assert "vendor: out of tiles" in error.value.what
+
+
+@pytest.mark.parametrize("response", ["", "not JSON", "[]"])
+def test_an_end_without_a_response_is_an_error(interpreter: Interpreter, response: str) -> None:
+    interpreter(f"open('response.json', 'w').write({response!r})")
+    with pytest.raises(StepError, match="ended with code 0"):
+        run()
+
+
+def test_the_request_reaches_the_worker_and_the_response_comes_back(interpreter: Interpreter) -> None:
+    interpreter("import json\njson.dump(json.load(open('request.json')), open('response.json', 'w'))")
+    assert run() == {"task": "compile"}
