@@ -141,11 +141,12 @@ def _export_report(run: Build, recipe: Recipe, target: Path) -> dict[str, Any]:
     return results
 
 
-def _export_goal(run: Build, goal: str, target: Path) -> None:
+def _export_goal(run: Build, goal: str, target: Path) -> dict[str, Any] | None:
     for file in run.result(goal).files:
         path = target / goal / file
         path.parent.mkdir(parents=True, exist_ok=True)
         run.export(goal, file, path)
+    return None
 
 
 def _steps(run: Build) -> list[dict[str, Any]]:

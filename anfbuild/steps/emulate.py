@@ -28,6 +28,7 @@ def emulate(job: Job[Emulate]) -> None:
     import numpy as np
 
     from anfbuild import graph, qnn, quantization, tasks
+    from anfbuild.qnn.emulate import emulate as run_emulator
 
     prepared = read_json(job.inputs["prepare"] / "prepare.json")
     if not prepared["available"]:
@@ -38,7 +39,7 @@ def emulate(job: Job[Emulate]) -> None:
     folder = job.inputs["dataset/evaluation"]
     samples, feeds = zip(*read_feeds(folder, task, config.inputs, config.samples), strict=True)
     options = qnn.Options(soc_model=config.soc_model, arch=config.arch, vtcm_mb=config.vtcm_mb)
-    emulated = qnn.emulate(job.inputs["prepare"] / "context", feeds, options)
+    emulated = run_emulator(job.inputs["prepare"] / "context", feeds, options)
     job.observe("load_ms", emulated.load_ms)
 
     session = graph.Session(job.inputs["quantize"] / "model.onnx")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from anfbuild.engine.step import Job, at, step
+from anfbuild.errors import StepError
 from anfbuild.steps.files import write_json
 
 
@@ -21,6 +22,7 @@ class Prepare:
 def prepare(job: Job[Prepare]) -> None:
     """Compile the QDQ model to a context binary for the target."""
     from anfbuild import graph, placement, qnn
+    from anfbuild.qnn.compile import compile_context
 
     reason = qnn.unavailable()
     if reason is not None:
@@ -28,10 +30,15 @@ def prepare(job: Job[Prepare]) -> None:
         return
     source = job.inputs["quantize"] / "model.onnx"
     options = qnn.Options(soc_model=job.config.soc_model, arch=job.config.arch, vtcm_mb=job.config.vtcm_mb)
-    compiled = qnn.compile_context(source.read_bytes(), options, job.output / "context")
+    compiled = compile_context(source.read_bytes(), options, job.output / "context")
+    if not compiled.integer:
+        raise StepError(
+            f"the compiled graph computes on floating point ({compiled.float_tensors} tensors), not on integers",
+            remedy="The quantized model lost its encodings on the way; look at encodings.json (goal=quantize).",
+        )
     rows = placement.table(graph.load(source), compiled)
     placement.write_csv(rows, job.output / "placement.csv")
     write_json(
         job.output / "prepare.json",
-        {"available": True, **compiled.to_json(), "placement": placement.summary(rows, compiled)},
+        {"available": True, **compiled.to_json(), "placement": placement.summary(rows, compiled.partitions)},
     )

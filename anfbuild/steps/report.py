@@ -56,7 +56,7 @@ def report(job: Job[Report]) -> None:
         performance_mode=config.mode,
         quantization=config.scheme,
         placement=prepared["placement"] if prepared["available"] else prepared,
-        traffic=prepared["traffic"] if prepared["available"] else prepared,
+        traffic=_traffic(prepared),
         agreement=part["emulate"]["agreement"] if prepared["available"] else part["emulate"],
         accuracy=part["evaluate"],
         latency_ms=part["simulate"]["latency_ms"],
@@ -75,6 +75,14 @@ def report(job: Job[Report]) -> None:
     placement = job.inputs["prepare"] / "placement.csv"
     rows = list(csv.DictReader(placement.open(encoding="utf-8", newline=""))) if placement.exists() else []
     (job.output / "report.html").write_text(html(document, placement=rows, notes=part["simulate"]["notes"]))
+
+
+def _traffic(prepared: dict[str, Any]) -> dict[str, Any]:
+    """The compiler's DRAM traffic, or why there is none."""
+    if not prepared["available"]:
+        return prepared
+    traffic: dict[str, Any] = prepared["traffic_mb"] or {"reason": prepared["traffic_reason"]}
+    return traffic
 
 
 _PARTS = ("calibrate", "prepare", "emulate", "evaluate", "simulate")

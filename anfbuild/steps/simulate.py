@@ -28,6 +28,6 @@ def simulate(job: Job[Simulate]) -> None:
         graph.load(job.inputs["quantize"] / "model.onnx"),
         {"soc": config.soc, "rates": config.rates},
         config.mode,
-        read_json(job.inputs["prepare"] / "prepare.json").get("traffic"),
+        read_json(job.inputs["prepare"] / "prepare.json").get("traffic_mb"),
     )
     write_json(job.output / "simulate.json", prediction.to_json())
