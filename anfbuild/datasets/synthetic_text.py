@@ -27,9 +27,9 @@ T = TypeVar("T")
 _LINES = (3, 12)
 _LETTER = (16, 0.075)
 """Height of letters: pixels at the least, a share of the image's side at the most."""
-_CONTRAST = 90
+_CONTRAST = 60
 """Least difference between the brightness of text and of what lies behind it, of 255."""
-_RESTLESS = 28
+_RESTLESS = 40
 """Standard deviation of brightness from which no colour stands out."""
 _TRIES = 15
 _OUTSIDE = 2
@@ -205,6 +205,6 @@ def _photographed(draw: random.Random, image: Image.Image) -> Image.Image:
     pixels = np.asarray(image)
     # The sum of four bytes is close to normal (mean 510, deviation 147.8) and exact; the raw stream of PCG64 is fixed.
     raw = np.random.PCG64(_below(draw, 1 << 32)).random_raw((pixels.size + 1) // 2).astype("<u8").view(np.uint8)
-    sums = raw.reshape(-1, 4)[: pixels.size].sum(axis=1, dtype=np.float32).reshape(pixels.shape)
-    noisy = pixels + (sums - np.float32(510)) * np.float32(deviation / 147.8)
+    sums = raw[: 4 * pixels.size].reshape(4, *pixels.shape).sum(axis=0, dtype=np.uint16)
+    noisy = pixels + (sums.astype(np.float32) - 510) * np.float32(deviation / 147.8)
     return Image.fromarray(np.clip(np.rint(noisy), 0, 255).astype(np.uint8))

@@ -23,11 +23,14 @@ TIMEOUT_S = 900.0
 """Bound on one download, in seconds: 100 MB at 1 Mbit/s."""
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.!+_-]*")
-_UNREACHABLE = re.compile(
-    r"(?:after connection broken by|Could not fetch URL|HTTP error)(.*?)(?:: /\S*)?$", re.MULTILINE
-)
-_OBJECT = re.compile(r"<[^>]*>: ")
+_UNREACHABLE = re.compile(r"(after connection broken by|Max retries exceeded|connection error:)[^\n]*")
+_NOISE = re.compile(r"<[^>]*>: |(?<=//)[^/@\s]+@")
+"""Python objects, and a user's name and password in an index's address."""
 _VERSIONS = re.compile(r"\(from versions: (?!none)([^)]*)\)")
+_CONNECT = (
+    "See that the package index can be reached (pip's own index and proxy settings are used). "
+    "Once is enough: what is in the store is not fetched again."
+)
 
 
 def parse_requirement(distribution: str) -> None:
@@ -118,7 +121,8 @@ def _download(distribution: str, python: str | None, platform: str | None, folde
             f"{distribution} cannot be fetched: this Python ({sys.executable}) has no pip",
             remedy="Run `python -m ensurepip`, or `uv pip install pip`, in the environment of anfbuild.",
         )
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
+    # -P: no module in the working folder takes the place of one that pip imports.
+    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar=off", "--dest", str(folder)]
     command += ["--python-version", python] if python else []
     command += ["--platform", platform] if platform else []
@@ -144,21 +148,24 @@ def _download(distribution: str, python: str | None, platform: str | None, folde
 
 
 def _download_error(distribution: str, python: str | None, platform: str | None, log: str) -> StepError:
-    """pip says 'No matching distribution' for an index out of reach as well: tell the two apart by its warnings."""
+    """pip says 'no matching distribution' for an index out of reach as well: its warnings tell the two apart."""
     if unreachable := _UNREACHABLE.search(log):
-        said = _OBJECT.sub("", unreachable.group(1)).strip()
+        said = _NOISE.sub("", unreachable.group()).strip()
         return StepError(
-            f"{distribution} cannot be fetched, the package index is out of reach: {said}",
-            remedy="Connect once (pip's index and proxy settings are used); what is in the store is not fetched again.",
+            f"{distribution} cannot be fetched, the package index is out of reach: {said}", remedy=_CONNECT
         )
-    tags = ", ".join(tag for tag in (python and f"Python {python}", platform) if tag) or "this host"
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    said = _NOISE.sub("", (errors or lines or ["nothing"])[-1])
+    if "No matching distribution" not in log:
+        return StepError(f"{distribution} could not be downloaded. pip says: {said}", remedy=_CONNECT)
+    tags = ", ".join(tag for tag in (python and f"Python {python}", platform) if tag) or "this host"
     versions = _VERSIONS.search(log)
+    remedy = "Correct the distribution, its version, or the python and platform tags."
     return StepError(
-        f"{distribution} has no wheel for {tags}. pip says: {(errors or lines or ['nothing'])[-1]}",
+        f"there is no wheel of {distribution} for {tags}. pip says: {said}",
         choices=versions.group(1).split(", ")[-8:] if versions else (),
-        remedy="Correct the distribution, its version, or the python and platform tags.",
+        remedy=remedy if versions else f"{remedy} {_CONNECT}",
     )
 
 
