@@ -70,4 +70,4 @@ def test_refuses_a_folder_and_an_empty_file(model: Path, tmp_path: Path) -> None
 )
 def test_refuses_a_wrong_recipe_before_any_work(kind: str, values: dict[str, object], message: str) -> None:
     with pytest.raises(RecipeError, match=message):
-        sources.check(kind, **values)  # type: ignore[arg-type]
+        sources.check(kind, **values)
