@@ -31,7 +31,7 @@ def check(
             f"unknown kind of data set {kind!r}",
             where="dataset.kind",
             choices=KINDS,
-            remedy=did_you_mean(kind, KINDS) or None,
+            remedy=did_you_mean(kind, KINDS),
         )
     if samples < 1:
         raise RecipeError(f"{samples} samples are none", where="samples", remedy="Write 1 or more.")

@@ -9,16 +9,19 @@ from numpy.typing import NDArray
 def components(bitmap: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """The 8-connected components of `bitmap` (height, width), in the order of their first pixels.
 
-    Each is (points, 2) int64 of (x, y): the first and the last pixel of its runs, which are enough for its hull.
+    Each is (points, 2) int64 of (x, y): its first and its last pixel in each row, which are enough for its hull.
     """
     rows, starts, ends = _runs(bitmap)
     if not len(rows):
         return []
     labels = _labels(len(rows), *_touching(rows, starts, ends, bitmap.shape[1]))
-    points = np.stack([np.stack([starts, rows], axis=1), np.stack([ends, rows], axis=1)], axis=1)
     order = np.argsort(labels, kind="stable")
-    cuts = np.flatnonzero(np.diff(labels[order])) + 1
-    return [group.reshape(-1, 2) for group in np.split(points[order], cuts)]
+    labels, rows, starts, ends = labels[order], rows[order], starts[order], ends[order]
+    new_row = np.flatnonzero((np.diff(labels, prepend=-1) != 0) | (np.diff(rows, prepend=-1) != 0))
+    last = np.append(new_row[1:], len(rows)) - 1
+    points = np.stack([starts[new_row], rows[new_row], ends[last], rows[new_row]], axis=1)
+    cuts = np.flatnonzero(np.diff(labels[new_row])) + 1
+    return [group.reshape(-1, 2) for group in np.split(points, cuts)]
 
 
 def _runs(bitmap: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from anfbuild.errors import RecipeError, did_you_mean
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 
 def _number(default: float, low: float, high: float) -> float:
@@ -37,7 +40,7 @@ class TextDetectionOptions:
 
 def read_options(kind: type[T], options: Mapping[str, object]) -> T:
     """`options` as the dataclass `kind`; RecipeError for an unknown name and for a value out of its interval."""
-    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    fields = {field.name: field for field in dataclasses.fields(kind)}
     for name, value in options.items():
         if name not in fields:
             raise RecipeError(

@@ -27,9 +27,7 @@ def check(kind: str, options: Mapping[str, object]) -> None:
     Raises RecipeError: an unknown kind, an unknown option, a value that is no number or out of its range.
     """
     if kind not in KINDS:
-        raise RecipeError(
-            f"unknown task {kind!r}", where="task.kind", choices=KINDS, remedy=did_you_mean(kind, KINDS) or None
-        )
+        raise RecipeError(f"unknown task {kind!r}", where="task.kind", choices=KINDS, remedy=did_you_mean(kind, KINDS))
     read_options(KINDS[kind][0], options)
 
 

@@ -32,10 +32,11 @@ def test_groups_are_those_of_a_flood_fill(bitmap: NDArray[np.bool_]) -> None:
     assert len(groups) == len(expected)
     for group in groups:
         (whole,) = [candidate for candidate in expected if group <= candidate]
-        rows = {y for _, y in whole}
-        for row in rows:
+        ends = set()
+        for row in {y for _, y in whole}:
             xs = [x for x, y in whole if y == row]
-            assert {(min(xs), row), (max(xs), row)} <= group
+            ends |= {(min(xs), row), (max(xs), row)}
+        assert group == ends
 
 
 def test_order_is_that_of_first_pixels() -> None:
