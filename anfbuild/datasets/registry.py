@@ -1,0 +1,81 @@
+"""The kinds of data set by name. Light, so that a recipe is checked at start-up without numpy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from anfbuild.datasets.samples import SPLITS
+from anfbuild.errors import RecipeError, did_you_mean
+
+KINDS = ("folder", "synthetic_text")
+
+MIN_SIZE = 128
+"""Pixels: a smaller generated image has no room for a line of readable text."""
+
+
+def check(
+    kind: str,
+    *,
+    samples: int,
+    seed: int = 0,
+    size: int | None = None,
+    path: Path | None = None,
+    assets: bool = True,
+) -> None:
+    """Refuse a data set that cannot be made, without touching a file. `assets`: whether the recipe lists any.
+
+    Raises RecipeError: an unknown kind, no samples, a negative seed, a key that the kind needs and that is missing.
+    """
+    if kind not in KINDS:
+        raise RecipeError(
+            f"unknown kind of data set {kind!r}",
+            where="dataset.kind",
+            choices=KINDS,
+            remedy=did_you_mean(kind, KINDS),
+        )
+    if samples < 1:
+        raise RecipeError(f"{samples} samples are none", where="samples", remedy="Write 1 or more.")
+    if seed < 0:
+        raise RecipeError(f"a seed is 0 or more, not {seed}", where="dataset.seed")
+    if kind == "folder" and path is None:
+        raise RecipeError("a data set of kind 'folder' needs a path", where="dataset.path", remedy="Write it.")
+    if kind == "synthetic_text" and (size is None or size < MIN_SIZE):
+        raise RecipeError(f"generated images are {MIN_SIZE} pixels wide or more, not {size}", where="dataset.size")
+    if kind == "synthetic_text" and not assets:
+        raise RecipeError("text needs photos and fonts", where="dataset.assets", remedy="List both groups of files.")
+
+
+def write(
+    kind: str,
+    *,
+    folder: Path,
+    split: str,
+    samples: int,
+    seed: int = 0,
+    size: int | None = None,
+    path: Path | None = None,
+    assets: Path | None = None,
+    license: str | None = None,
+) -> None:
+    """Write the first `samples` samples of one split, `calibration` or `evaluation`, to `folder`.
+
+    `size` is the side of a generated image in pixels, `path` a user's folder, `assets` a folder with the files that
+    images are generated from: `photos/` and `fonts/`. A sample depends on its number, the split and the seed, never on
+    how many are asked for. Raises RecipeError as `check` does and for an unknown split, StepError for data that is
+    missing, too little or unreadable.
+    """
+    check(kind, samples=samples, seed=seed, size=size, path=path, assets=assets is not None)
+    if split not in SPLITS:
+        raise RecipeError(f"unknown split {split!r}", choices=SPLITS)
+    folder.mkdir(parents=True, exist_ok=True)
+    if kind == "folder":
+        from anfbuild.datasets.folder import write_folder
+
+        assert path is not None
+        write_folder(path, split, samples, folder, license)
+    else:
+        from anfbuild.datasets.synthetic_text import write_synthetic_text
+
+        assert assets is not None
+        assert size is not None
+        write_synthetic_text(assets, split, samples, seed, size, folder, license)

@@ -1,0 +1,89 @@
+"""The kinds of source by name, and the one way to fetch from any of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from anfbuild.errors import RecipeError, did_you_mean
+from anfbuild.sources.file import copy_file
+from anfbuild.sources.verify import check_digest
+from anfbuild.sources.wheel import TIMEOUT_S, check_tags, fetch_members, parse_member, parse_requirement
+
+KINDS: dict[str, dict[str, bool]] = {
+    "file": {"path": True},
+    "wheel": {"distribution": True, "file": True, "python": False, "platform": False},
+}
+"""Kind -> the keys that it reads (besides `sha256`), and whether each must be given."""
+
+
+def check(
+    kind: str,
+    *,
+    path: Path | None = None,
+    distribution: str | None = None,
+    file: str | None = None,
+    python: str | None = None,
+    platform: str | None = None,
+    sha256: str | None = None,
+) -> None:
+    """Refuse a source that cannot be fetched, without touching a file or the network.
+
+    Raises RecipeError: an unknown kind, a missing key, a key of another kind, an unpinned distribution, a malformed
+    digest, tag or member name.
+    """
+    if kind not in KINDS:
+        raise RecipeError(
+            f"unknown kind of source {kind!r}", where="source.kind", choices=KINDS, remedy=did_you_mean(kind, KINDS)
+        )
+    given = {"path": path, "distribution": distribution, "file": file, "python": python, "platform": platform}
+    for key, value in given.items():
+        if value is None and KINDS[kind].get(key):
+            raise RecipeError(f"a source of kind {kind!r} needs {key!r}", where=f"source.{key}", remedy="Write it.")
+        if value is not None and key not in KINDS[kind]:
+            raise RecipeError(
+                f"{key!r} has no meaning for a source of kind {kind!r}",
+                where=f"source.{key}",
+                choices=KINDS[kind],
+                remedy="Set it to null, or choose another kind.",
+            )
+    if sha256 is not None:
+        check_digest(sha256, where="source.sha256")
+    if distribution is not None:
+        parse_requirement(distribution)
+        check_tags(python, platform)
+    if file is not None:
+        parse_member(file)
+
+
+def fetch(
+    kind: str,
+    *,
+    folder: Path,
+    path: Path | None = None,
+    distribution: str | None = None,
+    file: str | None = None,
+    python: str | None = None,
+    platform: str | None = None,
+    sha256: str | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Path:
+    """Leave the one file that the source names in `folder`, under its own base name, and return its path.
+
+    The file appears whole or not at all, and only when its SHA-256 is `sha256` (a `file` may go unpinned).
+    Raises RecipeError for what `check` refuses and for a wheel's member without a digest, StepError for what cannot
+    be had: no such file, another digest, no such distribution or member, an index out of reach.
+    """
+    check(
+        kind,
+        path=path,
+        distribution=distribution,
+        file=file,
+        python=python,
+        platform=platform,
+        sha256=sha256,
+    )
+    if path is not None:
+        return copy_file(path, sha256, folder)
+    assert distribution is not None
+    assert file is not None
+    return fetch_members(distribution, python, platform, {file: sha256}, folder, timeout_s=timeout_s)[file]

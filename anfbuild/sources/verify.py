@@ -1,0 +1,54 @@
+"""Bytes become a file only when they are whole and are the ones that the recipe pins."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from anfbuild.errors import RecipeError, StepError
+
+_CHUNK = 1 << 20
+
+
+def check_digest(sha256: str, *, where: str) -> None:
+    """RecipeError unless `sha256` is 64 hexadecimal digits."""
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
+        raise RecipeError(f"{sha256!r} is not a SHA-256: 64 hexadecimal digits", where=where)
+
+
+def copy_verified(stream: IO[bytes], sha256: str | None, target: Path, *, what: str, remedy: str) -> Path:
+    """Copy `stream` to `target`, which appears at once, whole, and only when its SHA-256 is `sha256` (None: any).
+
+    Raises StepError naming `what` for an empty stream and for another digest.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            found = digest_of(stream, file)
+        if not part.stat().st_size:
+            raise StepError(f"{what} is empty", remedy=remedy)
+        if sha256 is not None and found != sha256.lower():
+            raise StepError(
+                f"{what} is not the pinned file: its SHA-256 is {found}, expected {sha256.lower()}", remedy=remedy
+            )
+        part.chmod(0o644)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+    return target
+
+
+def digest_of(stream: IO[bytes], copy: IO[bytes] | None = None) -> str:
+    """SHA-256 of what is left in `stream`, which is written to `copy` on the way."""
+    digest = hashlib.sha256()
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
+        if copy is not None:
+            copy.write(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,9 @@
+"""What a model is for: how an image becomes its input, how its output becomes an answer, how good the answers are.
+
+One file a task, numpy only, so that the same code serves evaluation, the report and an application.
+"""
+
+from anfbuild.tasks.registry import KINDS, check, get
+from anfbuild.tasks.task import InputSpec, Score, Task
+
+__all__ = ["KINDS", "InputSpec", "Score", "Task", "check", "get"]

@@ -1,0 +1,40 @@
+"""The tasks by name. Light, so that a recipe is checked at start-up without numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from anfbuild.errors import RecipeError, did_you_mean
+from anfbuild.tasks.options import TextDetectionOptions, read_options
+from anfbuild.tasks.task import Task
+
+
+def _text_detection(options: Mapping[str, object]) -> Task:
+    from anfbuild.tasks.text_detection import TextDetection
+
+    return TextDetection(read_options(TextDetectionOptions, options))
+
+
+KINDS: dict[str, tuple[type[TextDetectionOptions], Callable[[Mapping[str, object]], Task]]] = {
+    "text_detection": (TextDetectionOptions, _text_detection),
+}
+"""Kind -> its options, and what makes the task of them."""
+
+
+def check(kind: str, options: Mapping[str, object]) -> None:
+    """Refuse a task that cannot be, without loading it.
+
+    Raises RecipeError: an unknown kind, an unknown option, a value that is no number or out of its range.
+    """
+    if kind not in KINDS:
+        raise RecipeError(f"unknown task {kind!r}", where="task.kind", choices=KINDS, remedy=did_you_mean(kind, KINDS))
+    read_options(KINDS[kind][0], options)
+
+
+def get(kind: str, options: Mapping[str, object]) -> Task:
+    """The task `kind` with `options` (the keys of the recipe's group without `kind`; what is left out is default).
+
+    Raises RecipeError as `check` does.
+    """
+    check(kind, options)
+    return KINDS[kind][1](options)

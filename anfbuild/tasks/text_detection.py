@@ -1,0 +1,178 @@
+"""Text detection: a DB heat map to rotated boxes, and the ICDAR measure of them.
+
+An answer is {"quads": [[[x, y] * 4]…], "scores": […]}, the truth {"quads": […], "texts": […]} with quads of any
+rotation in the image's pixels; a truth whose text is `###` is not judged (ICDAR's 'do not care').
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anfbuild.errors import StepError
+from anfbuild.tasks.components import components
+from anfbuild.tasks.geometry import Point, Rectangle, area, convex_hull, intersection_area, smallest_rectangle
+from anfbuild.tasks.options import TextDetectionOptions
+from anfbuild.tasks.preprocess import preprocess
+from anfbuild.tasks.task import InputSpec, Prediction, Score
+
+MAX_CANDIDATES = 1000
+"""The largest components are looked at, no more: PaddleOCR's bound, which keeps a noisy map from costing seconds."""
+
+DO_NOT_CARE = "###"
+
+
+class TextDetection:
+    """The task `text_detection`."""
+
+    metric = "hmean"
+    higher_is_better = True
+
+    def __init__(self, options: TextDetectionOptions) -> None:
+        self.options = options
+
+    def preprocess(self, image: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32] | NDArray[np.uint8]:
+        """`anfbuild.tasks.preprocess.preprocess`: the image is stretched to the input's size."""
+        return preprocess(image, spec)
+
+    def decode(self, outputs: Mapping[str, NDArray[Any]], image_size: tuple[int, int]) -> Prediction:
+        """The boxes in the one output, a heat map (1, 1, height, width) or without the ones, of probabilities.
+
+        `image_size` is (height, width) of the original image, whose pixels the boxes are in. Raises StepError for
+        several outputs, another shape and values that are no numbers.
+        """
+        heat = _heat_map(outputs)
+        size_y, size_x = image_size[0] / heat.shape[0], image_size[1] / heat.shape[1]
+        found = []
+        for points in _candidates(_dilated(heat > self.options.threshold), self.options.min_size):
+            rectangle = smallest_rectangle(points)
+            if rectangle.short_side < self.options.min_size:
+                continue
+            score = _mean_inside(heat, rectangle)
+            grown = rectangle.grown(_unclip_distance(rectangle, self.options.unclip_ratio))
+            if score >= self.options.box_threshold and grown.short_side >= self.options.min_size + 2:
+                found.append(([[x * size_x, y * size_y] for x, y in grown.corners()], score))
+        return {"quads": [quad for quad, _ in found], "scores": [score for _, score in found]}
+
+    def score(self, predictions: Sequence[Prediction], truths: Sequence[Prediction]) -> Score:
+        """Harmonic mean of precision and recall over all samples, boxes matched one to one.
+
+        `Score.counts` has the columns (found, predicted, truth). Raises StepError where a sample has no truth and
+        where no sample has any text.
+        """
+        counts = np.array(
+            [
+                _count(prediction["quads"], *_truth(truth, index), self.options.iou)
+                for index, (prediction, truth) in enumerate(zip(predictions, truths, strict=True))
+            ],
+            np.int64,
+        ).reshape(-1, 3)
+        found, predicted, wanted = (int(total) for total in counts.sum(axis=0))
+        if not wanted:
+            raise StepError("there is no text in the ground truth of any sample, so nothing can be scored")
+        parts = {"precision": found / predicted if predicted else 0.0, "recall": found / wanted}
+        return Score(float(self.value(counts.sum(axis=0))), parts, counts)
+
+    def value(self, totals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Hmean = 2PR / (P + R) = 2 found / (predicted + truth); 1 where there is nothing to find and nothing found."""
+        boxes = totals[..., 1] + totals[..., 2]
+        return np.where(boxes > 0, 2 * totals[..., 0] / np.maximum(boxes, 1), 1.0)
+
+
+def _heat_map(outputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+    if len(outputs) != 1:
+        raise StepError(
+            f"text detection reads one heat map, but the model has {len(outputs)} outputs",
+            choices=outputs,
+            remedy="Name the heat map alone under model.outputs.",
+        )
+    ((name, values),) = outputs.items()
+    if values.ndim < 2 or any(size != 1 for size in values.shape[:-2]) or 0 in values.shape:
+        raise StepError(f"output {name!r} of shape {list(values.shape)} is not a heat map (1, 1, height, width)")
+    heat = values.reshape(values.shape[-2:]).astype(np.float32)
+    if not np.isfinite(heat).all():
+        raise StepError(f"output {name!r} holds values that are not finite")
+    return heat
+
+
+def _dilated(bitmap: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Each set pixel also sets its right, lower and lower right neighbour, one row and one column beyond the map.
+
+    So the pixel indices of a component span the edges, not the centres, of what was set: corners in continuous
+    coordinates, in which pixel i covers [i, i + 1].
+    """
+    height, width = bitmap.shape
+    result = np.zeros((height + 1, width + 1), np.bool_)
+    for y in (0, 1):
+        for x in (0, 1):
+            result[y : y + height, x : x + width] |= bitmap
+    return result
+
+
+def _candidates(bitmap: NDArray[np.bool_], min_size: float) -> list[NDArray[np.int64]]:
+    """The largest components by the diagonal of their upright box, without those that no rectangle can save."""
+    found = components(bitmap)
+    spans = np.array([np.ptp(points, axis=0) for points in found]).reshape(-1, 2)
+    squared = (spans * spans).sum(axis=1)
+    largest = np.argsort(-squared, kind="stable")[:MAX_CANDIDATES]
+    return [found[i] for i in sorted(largest) if squared[i] >= min_size * min_size]
+
+
+def _unclip_distance(rectangle: Rectangle, ratio: float) -> float:
+    """area * ratio / perimeter (Liao et al., 2020, eq. 10)."""
+    a, b = rectangle.half
+    return a * b * ratio / (a + b) if a + b else 0.0
+
+
+def _mean_inside(heat: NDArray[np.float32], rectangle: Rectangle) -> float:
+    """Mean of the pixels whose centres lie in the rectangle, 0 where there is none."""
+    corners = np.array(rectangle.corners())
+    low = np.maximum(np.floor(corners.min(axis=0)).astype(int), 0)
+    high = np.minimum(np.ceil(corners.max(axis=0)).astype(int), heat.shape[::-1])
+    x = np.arange(low[0], high[0]) + 0.5 - rectangle.centre[0]
+    y = (np.arange(low[1], high[1]) + 0.5 - rectangle.centre[1])[:, None]
+    (ux, uy), (a, b) = rectangle.axis, rectangle.half
+    inside = (np.abs(x * ux + y * uy) <= a) & (np.abs(y * ux - x * uy) <= b)
+    values = heat[low[1] : high[1], low[0] : high[0]][inside]
+    return float(values.mean(dtype=np.float64)) if values.size else 0.0
+
+
+def _truth(truth: Prediction, index: int) -> tuple[list[list[Point]], list[list[Point]]]:
+    """The hulls of the quads to be found, and of those that are not judged."""
+    quads = truth.get("quads")
+    if quads is None:
+        raise StepError(
+            f"sample {index} has no ground truth 'quads'",
+            remedy='Give it in truth.json: {"FILE": {"quads": [[[x, y], [x, y], [x, y], [x, y]]]}}.',
+        )
+    texts = truth.get("texts") or [""] * len(quads)
+    hulls = [convex_hull(quad) for quad in quads]
+    if len(texts) != len(quads) or any(len(hull) < 3 for hull in hulls):
+        raise StepError(f"the ground truth of sample {index} has a quad without area, or not one text a quad")
+    judged = [hull for hull, text in zip(hulls, texts, strict=True) if text != DO_NOT_CARE]
+    return judged, [hull for hull, text in zip(hulls, texts, strict=True) if text == DO_NOT_CARE]
+
+
+def _count(
+    quads: Sequence[Sequence[Sequence[float]]], judged: list[list[Point]], ignored: list[list[Point]], least: float
+) -> tuple[int, int, int]:
+    """(found, predicted, truth) of one sample: the pairs of the greatest overlap first, each box in one pair."""
+    hulls = [convex_hull(quad) for quad in quads]
+    hulls = [p for p in hulls if not any(intersection_area(p, t) > 0.5 * area(p) for t in ignored)]
+    pairs = []
+    for i, prediction in enumerate(hulls):
+        for j, truth in enumerate(judged):
+            shared = intersection_area(prediction, truth)
+            overlap = shared / (area(prediction) + area(truth) - shared) if shared else 0.0
+            if overlap and overlap >= least:
+                pairs.append((-overlap, i, j))
+    used_predictions: set[int] = set()
+    used_truths: set[int] = set()
+    for _, i, j in sorted(pairs):
+        if i not in used_predictions and j not in used_truths:
+            used_predictions.add(i)
+            used_truths.add(j)
+    return len(used_truths), len(hulls), len(judged)
