@@ -79,8 +79,9 @@ def _dangling(node: DictConfig | ListConfig, key: str) -> Iterator[str]:
     """The keys of references that do not resolve."""
     if _empty(node):
         return
+    children: list[tuple[str, object]]
     if isinstance(node, DictConfig):
-        children = [(f"{key}.{name}" if key else str(name), node._get_node(name)) for name in node]
+        children = [(f"{key}.{name!s}" if key else str(name), node._get_node(name)) for name in node]
     else:
         children = [(f"{key}[{index}]", node._get_node(index)) for index in range(len(node))]
     for at, child in children:
