@@ -30,15 +30,21 @@ def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> in
     try:
         return _run(parse(words), build)
     except AnfbuildError as error:
+        failure: BaseException = error
         code, document, text = error.exit_code, describe(error), str(error)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        failure = error
         code, document, text = 130, {"what": _INTERRUPTED}, _INTERRUPTED
     except Exception as error:
-        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        code, document = 1, {"what": text, "remedy": "Run again with --debug."}
-        text = f"unexpected {text} (run again with --debug)"
+        failure = error
+        what = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
+        code, document, text = (
+            1,
+            {"what": what, "remedy": "Run again with --debug."},
+            f"{what} (run again with --debug)",
+        )
     if debug:
-        traceback.print_exc()
+        traceback.print_exception(failure)
     _stderr(text)
     if as_json:
         _print_json({"exit_code": code, "error": document})
@@ -63,7 +69,7 @@ def _run(arguments: Arguments, build: Build | None) -> int:
     # Whatever a library prints must not end up in the document.
     with contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext():
         run = _sweep if arguments.multirun else _single
-        code, document = run(arguments, project, build or _real_build(), console)
+        code, document = run(arguments, project, build, console)
     if arguments.json:
         _print_json(document)
     return code
@@ -75,11 +81,11 @@ def _real_build() -> Build:
     return build
 
 
-def _single(arguments: Arguments, project: Path, build: Build, console: Console) -> tuple[int, dict[str, Any]]:
+def _single(arguments: Arguments, project: Path, build: Build | None, console: Console) -> tuple[int, dict[str, Any]]:
     from anfbuild.recipe import compose
 
     recipe = compose(arguments.overrides, project)
-    outcome = build(recipe, project, latest=True, folder=None, report=console)
+    outcome = (build or _real_build())(recipe, project, latest=True, folder=None, report=console)
     if outcome.summary:
         console.table(outcome.summary)
     if outcome.error is not None:
@@ -87,10 +93,10 @@ def _single(arguments: Arguments, project: Path, build: Build, console: Console)
     return outcome.exit_code, outcome.to_json()
 
 
-def _sweep(arguments: Arguments, project: Path, build: Build, console: Console) -> tuple[int, dict[str, Any]]:
+def _sweep(arguments: Arguments, project: Path, build: Build | None, console: Console) -> tuple[int, dict[str, Any]]:
     from anfbuild.cli.sweep import sweep
 
-    result = sweep(arguments.overrides, project, build, console, debug=arguments.debug)
+    result = sweep(arguments.overrides, project, build or _real_build(), console, debug=arguments.debug)
     console.table(result.table(), headings=("job", "overrides", "exit", "accuracy", "latency ms", "key"))
     console.print(f"results: {result.folder}")
     return result.exit_code, result.to_json()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,10 @@ def read(path: Path, shown: str) -> Document:
         raise _syntax_error(error, shown) from error
     except yaml.YAMLError as error:
         raise RecipeError(f"not YAML: {error}", where=shown) from error
+    try:
+        json.dumps(data, default=str)
+    except ValueError as error:
+        raise RecipeError("an alias leads back to what it is part of", where=shown) from error
     if node is None:
         node = yaml.MappingNode("tag:yaml.org,2002:map", [])
     if not isinstance(node, yaml.MappingNode):

@@ -57,10 +57,13 @@ def test_an_empty_file_is_an_empty_mapping(tmp_path: Path) -> None:
     assert read(path, "a.yaml").data == {}
 
 
-def test_aliases_may_form_a_circle(tmp_path: Path) -> None:
+def test_aliases(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
+    path.write_text("a: &a\n  b: 1\nc: *a\n")
+    assert read(path, "a.yaml").data == {"a": {"b": 1}, "c": {"b": 1}}
     path.write_text("a: &a\n  b: *a\n")
-    assert read(path, "a.yaml").line("a.b.b.b") == 2
+    with pytest.raises(RecipeError, match="an alias leads back"):
+        read(path, "a.yaml")
 
 
 @pytest.mark.parametrize("text", ["${oc.env:HOME}", "a ${now:%Y} b", "${${x}:1}", "${ f : 1}", "${f:}", "${a${b:c}}"])
