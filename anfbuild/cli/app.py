@@ -109,9 +109,9 @@ def _print_config(arguments: Arguments, project: Path) -> int:
 
     config = compose(arguments.overrides, project).config
     if arguments.json:
-        _print_json(dict(config))
+        _print_json(config)
     else:
-        write(OmegaConf.to_yaml(OmegaConf.create(dict(config))), sys.stdout)
+        write(OmegaConf.to_yaml(OmegaConf.create(config)), sys.stdout)
     return 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class Recipe:
     """A composed, resolved and checked recipe. `config` is plain: mappings, lists, strings, numbers, booleans, None."""
 
     name: str
-    config: Mapping[str, Any]
+    config: dict[str, Any]
     place: Callable[[str], str]
     """Key -> where its value was given: `recipes/x.yaml:12`, `command line`, `conf/target/sm8650.yaml:4`."""
 

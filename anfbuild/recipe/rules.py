@@ -69,7 +69,7 @@ def _of_value(hint: Any, value: Any, key: str, rule: Rule) -> Iterator[Fault]:
         for name, item in value.items():
             yield from _of_value(arguments[1] if arguments else Any, item, f"{key}.{name}", rule)
     elif isinstance(value, list):
-        if not value:
+        if rule.filled and not value:
             yield Fault(key, f"{key!r} is an empty list")
         for index, item in enumerate(value):
             yield from _of_value(arguments[0] if arguments else Any, item, f"{key}[{index}]", rule)

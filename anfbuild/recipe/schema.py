@@ -35,6 +35,8 @@ class Rule:
     minimum: float | None = None
     above: float | None = None
     maximum: float | None = None
+    filled: bool = False
+    """For a list: it has elements."""
 
 
 @dataclasses.dataclass
@@ -59,7 +61,7 @@ class Input:
     The value fed is `(x * scale - mean) / std`, with `mean` and `std` in the order of `channels`.
     """
 
-    shape: Annotated[list[int], Rule(minimum=1)] = MISSING
+    shape: Annotated[list[int], Rule(minimum=1, filled=True)] = MISSING
     dtype: Annotated[str, Rule(choices=("float32", "float16", "uint8", "int8", "int32", "int64"))] = "float32"
     layout: Annotated[str, Rule(choices=("NCHW", "NHWC"))] = "NCHW"
     channels: Annotated[str, Rule(choices=("RGB", "BGR", "GRAY"))] = "RGB"
@@ -73,7 +75,7 @@ class Model:
     """What of the model is used. `outputs: null` keeps all of them."""
 
     inputs: dict[str, Input] = MISSING
-    outputs: list[str] | None = None
+    outputs: Annotated[list[str] | None, Rule(filled=True)] = None
 
 
 @dataclasses.dataclass
@@ -89,13 +91,14 @@ class Assets:
 
 @dataclasses.dataclass
 class Dataset:
-    """The samples that calibrate and judge the model. `size` is the edge of a made image in pixels."""
+    """The samples that calibrate and judge the model. `size` is the edge of a made image in pixels, null for images
+    that have a size of their own."""
 
     kind: str = MISSING
     path: str | None = None
     seed: Annotated[int, Rule(minimum=0)] = 0
     samples: Annotated[int, Rule(minimum=1)] = 32
-    size: Annotated[int, Rule(minimum=1)] = 960
+    size: Annotated[int | None, Rule(minimum=1)] = None
     license: str | None = None
     private: bool = False
     assets: dict[str, Assets] = dataclasses.field(default_factory=dict)
@@ -129,15 +132,26 @@ class Calibration:
 
 
 @dataclasses.dataclass
+class Rates:
+    """What the cost model knows of a chip: 10^12 multiply-accumulates and 10^9 bytes a second, ms for an inference that
+    does nothing, and the precisions that measurements of the chip went into."""
+
+    conv_tmac_s: Annotated[float, Rule(above=0)] = MISSING
+    weight_gb_s: Annotated[float, Rule(above=0)] = MISSING
+    fixed_ms: Annotated[float, Rule(minimum=0)] = MISSING
+    fitted: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
 class Target:
-    """The chip. `rates` are what the cost model knows of it."""
+    """The chip."""
 
     soc: str = MISSING
     name: str = MISSING
     soc_model: Annotated[int, Rule(minimum=0)] = MISSING
     arch: str = MISSING
     vtcm_mb: Annotated[int, Rule(above=0)] = MISSING
-    rates: dict[str, Any] = dataclasses.field(default_factory=dict)
+    rates: Rates = dataclasses.field(default_factory=Rates)
 
 
 @dataclasses.dataclass

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+RATES = "rates: {conv_tmac_s: 27.5, weight_gb_s: 55.5, fixed_ms: 0.05, fitted: [w8a8]}\n"
 GROUPS = {
     "source/made": "kind: file\npath: model.onnx\n",
     "source/unset": "kind: file\npath: ???\n",
@@ -15,8 +16,8 @@ GROUPS = {
     "quantization/int8_per_channel": "scheme: int8_per_channel\n",
     "quantization/made": "scheme: a16w8\n",
     "calibration/mse": "estimator: mse\n",
-    "target/sm8650": "soc: sm8650\nname: One\nsoc_model: 57\narch: v75\nvtcm_mb: 8\n",
-    "target/made": "# a chip\nsoc: made\nname: Two\nsoc_model: 1\narch: v99\nvtcm_mb: 4\nrates: {hvx: {ghz: 1.5}}\n",
+    "target/sm8650": "soc: sm8650\nname: One\nsoc_model: 57\narch: v75\nvtcm_mb: 8\n" + RATES,
+    "target/made": "# a chip\nsoc: made\nname: Two\nsoc_model: 1\narch: v99\nvtcm_mb: 4\n" + RATES,
     "backend/htp": "kind: htp\n",
     "performance/sustained_high_performance": "mode: sustained_high_performance\n",
     "versions/host": 'onnxruntime: ">=1"\n',

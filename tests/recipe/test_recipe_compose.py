@@ -70,7 +70,7 @@ def test_the_command_line_beats_the_recipe(project: Path, write_recipe: Callable
     write_recipe("dataset: {samples: 5}\n")
     recipe = compose(["+recipe=mine", "target=made", "dataset.samples=3"], project)
     assert recipe.config["target"]["arch"] == "v99"
-    assert recipe.config["target"]["rates"] == {"hvx": {"ghz": 1.5}}
+    assert recipe.config["target"]["rates"]["fitted"] == ["w8a8"]
     assert recipe.config["dataset"]["samples"] == 3
     assert recipe.config["dataset"]["seed"] == 7
 

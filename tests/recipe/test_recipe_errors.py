@@ -45,6 +45,8 @@ def refusal(project: Path, *overrides: str) -> RecipeError:
         ([PLAIN, "dataset.samples=1.5"], "value '1.5' is not a whole number", ""),
         ([PLAIN, "dataset.samples=0"], "must be at least 1", ""),
         ([PLAIN, "dataset.seed=-1"], "must be at least 0", ""),
+        ([PLAIN, "+target.rates.hvx=0"], "there is no key 'hvx' in 'target.rates'", ""),
+        ([PLAIN, "model.outputs=[]"], "is an empty list", ""),
         ([PLAIN, "target.vtcm_mb=0"], "must be above 0", ""),
         ([PLAIN, "calibration.percentile=101"], "must be at most 100", ""),
         ([PLAIN, "model.inputs.x.scale=nan"], "not a finite number", ""),
