@@ -1,0 +1,123 @@
+"""From argv to an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from anfbuild import __version__
+from anfbuild.cli.arguments import Arguments, parse
+from anfbuild.cli.console import Console, write
+from anfbuild.cli.seam import Build, describe
+from anfbuild.errors import AnfbuildError
+
+_INTERRUPTED = "interrupted; finished steps are kept: run the same command again to go on"
+
+
+def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> int:
+    """Run the command line `argv` (default: the process's own) in the working directory.
+
+    Returns the exit code: 0 built, 1 a step failed, 2 recipe or command line wrong, 3 a gate failed, 4 versions do not
+    match, 130 interrupted. `build` stands in for the real build.
+    """
+    words = sys.argv[1:] if argv is None else list(argv)
+    as_json, debug = "--json" in words, "--debug" in words
+    try:
+        return _run(parse(words), build)
+    except AnfbuildError as error:
+        failure: BaseException = error
+        code, document, text = error.exit_code, describe(error), str(error)
+    except KeyboardInterrupt as error:
+        failure = error
+        code, document, text = 130, {"what": _INTERRUPTED}, _INTERRUPTED
+    except Exception as error:
+        failure = error
+        what = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
+        code, document, text = (
+            1,
+            {"what": what, "remedy": "Run again with --debug."},
+            f"{what} (run again with --debug)",
+        )
+    if debug:
+        traceback.print_exception(failure)
+    _stderr(text)
+    if as_json:
+        _print_json({"exit_code": code, "error": document})
+    return code
+
+
+def _run(arguments: Arguments, build: Build | None) -> int:
+    project = Path.cwd()
+    if arguments.help or arguments.version:
+        from anfbuild.cli.help import HELP
+
+        write(HELP if arguments.help else f"anfbuild {__version__}\n", sys.stdout)
+        return 0
+    if arguments.completion:
+        from anfbuild.cli.completion import complete
+
+        complete(arguments.overrides, project)
+        return 0
+    if arguments.config:
+        return _print_config(arguments, project)
+    console = Console(use_stderr=arguments.json)
+    # Whatever a library prints must not end up in the document.
+    with contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext():
+        run = _sweep if arguments.multirun else _single
+        code, document = run(arguments, project, build, console)
+    if arguments.json:
+        _print_json(document)
+    return code
+
+
+def _real_build() -> Build:
+    from anfbuild.cli.build import build
+
+    return build
+
+
+def _single(arguments: Arguments, project: Path, build: Build | None, console: Console) -> tuple[int, dict[str, Any]]:
+    from anfbuild.recipe import compose
+
+    recipe = compose(arguments.overrides, project)
+    outcome = (build or _real_build())(recipe, project, latest=True, folder=None, report=console)
+    if outcome.summary:
+        console.table(outcome.summary)
+    if outcome.error is not None:
+        _stderr(str(outcome.error))
+    return outcome.exit_code, outcome.to_json()
+
+
+def _sweep(arguments: Arguments, project: Path, build: Build | None, console: Console) -> tuple[int, dict[str, Any]]:
+    from anfbuild.cli.sweep import sweep
+
+    result = sweep(arguments.overrides, project, build or _real_build(), console, debug=arguments.debug)
+    console.table(result.table(), headings=("job", "overrides", "exit", "accuracy", "latency ms", "key"))
+    console.print(f"results: {result.folder}")
+    return result.exit_code, result.to_json()
+
+
+def _print_config(arguments: Arguments, project: Path) -> int:
+    from omegaconf import OmegaConf
+
+    from anfbuild.recipe import compose
+
+    config = compose(arguments.overrides, project).config
+    if arguments.json:
+        _print_json(config)
+    else:
+        write(OmegaConf.to_yaml(OmegaConf.create(config)), sys.stdout)
+    return 0
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    write(json.dumps(document, indent=2, ensure_ascii=False) + "\n", sys.stdout)
+
+
+def _stderr(text: str) -> None:
+    write(f"anfbuild: {text}\n", sys.stderr)

@@ -1,0 +1,42 @@
+"""What `anfbuild --help` says: enough to start without another page."""
+
+HELP = """\
+anfbuild is Make for on-device AI on Snapdragon: a recipe in, a verified package for the NPU and a report out.
+
+usage: anfbuild +recipe=NAME [KEY=VALUE ...] [options]
+
+  anfbuild +recipe=ocr_detect                  build recipes/ocr_detect.yaml, yours or anfbuild's
+  anfbuild +recipe=ocr_detect                  again: steps that nothing changed for come from the cache
+  anfbuild +recipe=ocr_detect --cfg job        only print the whole recipe, with every default
+
+what to build: overrides, as in Hydra
+  KEY=VALUE                set a value            dataset.samples=64  'model.inputs.x.shape=[1,3,640,640]'
+  GROUP=CHOICE             choose a file of conf/GROUP/            target=sm8650  quantization=a16w8
+  +KEY=VALUE  ~KEY         add, remove            '+gates.latency_ms={max: 20}'  ~gates.latency_ms
+  goal=STEP                stop after a step      goal=quantize  goal=simulate
+  groups: source dataset task quantization calibration target backend performance versions gates
+  Your own recipes/ and conf/ in the working directory come before those of anfbuild.
+
+many builds: -m, one for each combination
+  anfbuild -m +recipe=ocr_detect quantization=int8,a16w8 calibration=mse,minmax
+  anfbuild -m '+recipe=glob(*)'                every recipe
+  anfbuild -m ... hydra/launcher=joblib        any Hydra launcher that is installed
+
+options
+  -m, --multirun           sweep over the values given, separated by commas
+  --cfg job                print the composed recipe as YAML and build nothing
+  --json                   one JSON document on stdout, and nothing else there
+  --debug                  tracebacks
+  -sc, --shell-completion  tab completion:  eval "$(anfbuild -sc install=bash)"   (bash, zsh, fish)
+  -h, --help    --version
+
+where things are
+  artifacts/builds/NAME/latest/                results.json, report.html, NAME.anf, placement.csv, encodings.json
+  artifacts/sweeps/ID/                         results.json, results.csv, and a folder for each job
+  artifacts/store/, or $ANFBUILD_CACHE         finished steps, shared by all builds: interrupted ones go on here
+
+exit codes
+  0 built, and all gates hold    1 a step failed    2 the recipe or the command line is wrong
+  3 a gate does not hold         4 versions do not match         130 interrupted
+A sweep exits with the highest code of its jobs.
+"""

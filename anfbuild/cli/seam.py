@@ -1,0 +1,43 @@
+"""What the front end asks of a build, so that it can be given another one, and how it tells errors as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from anfbuild.cli.console import Console
+from anfbuild.errors import AnfbuildError
+
+if TYPE_CHECKING:
+    from anfbuild.recipe import Recipe
+
+
+class Outcome(Protocol):
+    """How a build went."""
+
+    @property
+    def exit_code(self) -> int: ...
+    @property
+    def key(self) -> str | None: ...
+    @property
+    def folder(self) -> Path | None: ...
+    @property
+    def results(self) -> dict[str, Any] | None: ...
+    @property
+    def error(self) -> AnfbuildError | None: ...
+    @property
+    def summary(self) -> list[tuple[str, str, str]]: ...
+    def to_json(self) -> dict[str, Any]: ...
+
+
+class Build(Protocol):
+    """Builds a recipe. `latest` moves the recipe's `latest` link; `folder` takes the outputs in its place."""
+
+    def __call__(
+        self, recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, report: Console
+    ) -> Outcome: ...
+
+
+def describe(error: AnfbuildError) -> dict[str, Any]:
+    """An error as JSON."""
+    return {"what": error.what, "where": error.where, "choices": error.choices, "remedy": error.remedy}

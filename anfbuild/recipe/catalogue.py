@@ -1,0 +1,158 @@
+"""Where recipes and groups lie: the user's own folders, then those that come with the package.
+
+Hydra reads them through `ConfigSource`s with schemes of our own, `conf://` and `recipes://`, so that every file passes
+through `document.read` and `recipes/vision/det.yaml` is the choice `vision/det` of a group named `recipe`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hydra import version
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.object_type import ObjectType
+from hydra.core.plugins import Plugins
+from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
+from omegaconf import OmegaConf
+
+from anfbuild.recipe.document import Document, read
+
+PRIMARY = "config"
+"""The primary config, `conf/config.yaml`. A project's own file of that name is not ours to read: it is Hydra's usual
+name, and a training project has one."""
+
+_RECIPE = "recipe"
+
+
+class ConfSource(ConfigSource):
+    """A folder of groups, `conf/target/sm8650.yaml`."""
+
+    @staticmethod
+    def scheme() -> str:
+        return "conf"
+
+    def available(self) -> bool:
+        return Path(self.path).is_dir()
+
+    def is_group(self, config_path: str) -> bool:
+        return (Path(self.path) / config_path).is_dir()
+
+    def is_config(self, config_path: str) -> bool:
+        return self._readable(config_path) and self.file(config_path).is_file()
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        entries = sorted((Path(self.path) / config_path).iterdir())
+        groups = [entry.name for entry in entries if entry.is_dir()]
+        configs = [entry.stem for entry in entries if entry.suffix == ".yaml" and entry.is_file()]
+        if results_filter is ObjectType.GROUP:
+            return groups
+        return configs if results_filter is ObjectType.CONFIG else sorted(groups + configs)
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        if not self.is_config(config_path):
+            raise ConfigLoadError(f"no config {config_path!r} in {self.path}")
+        path = self.file(config_path)
+        document = read(path, show(path))
+        header = self._get_header_dict(path.read_text(encoding="utf-8")[:512])
+        return ConfigResult(
+            provider=self.provider, path=self.full_path(), config=OmegaConf.create(document.data), header=header
+        )
+
+    def file(self, config_path: str) -> Path:
+        """The file behind a config path, whether it exists or not."""
+        return Path(self.path) / f"{config_path.removesuffix('.yaml')}.yaml"
+
+    def _readable(self, config_path: str) -> bool:
+        return "/" in config_path or self.provider == "main"
+
+
+class RecipeSource(ConfSource):
+    """A folder of recipes: the choices of the group `recipe`, nested ones too, each for the whole config."""
+
+    @staticmethod
+    def scheme() -> str:
+        return "recipes"
+
+    def is_group(self, config_path: str) -> bool:
+        inside = "" if config_path == "" else self._inside(config_path)
+        return inside is not None and (Path(self.path) / inside).is_dir()
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """All recipes below, not of this folder alone: so completion and `glob(*)` see `vision/det`."""
+        if config_path == "":
+            return [] if results_filter is ObjectType.CONFIG else [_RECIPE]
+        if results_filter is ObjectType.GROUP:
+            return []
+        folder = Path(self.path) / (self._inside(config_path) or "")
+        return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        result = super().load_config(config_path)
+        result.header["package"] = "_global_"
+        return result
+
+    def file(self, config_path: str) -> Path:
+        return super().file(self._inside(config_path) or "")
+
+    def _readable(self, config_path: str) -> bool:
+        return bool(self._inside(config_path))
+
+    @staticmethod
+    def _inside(config_path: str) -> str | None:
+        """`recipe/vision/det` -> `vision/det`, `recipe` -> ``, anything else -> None."""
+        head, _, rest = config_path.partition("/")
+        return rest if head == _RECIPE else None
+
+
+class Catalogue:
+    """All recipes and groups that a project sees, the project's own first."""
+
+    def __init__(self, project: Path, loader: type[ConfigLoaderImpl] = ConfigLoaderImpl) -> None:
+        version.setbase("1.3")
+        plugins = Plugins.instance()
+        plugins.register(ConfSource)
+        plugins.register(RecipeSource)
+        ours = _shipped()
+        search_path = create_config_search_path(f"conf://{ours / 'conf'}")
+        own_recipes = [project / "recipes"] if project != ours else []
+        for folder in [ours / "recipes", *own_recipes]:  # each goes right behind `main`: the project's comes first
+            search_path.append("recipes", f"recipes://{folder}", anchor=SearchPathQuery(provider="main"))
+        if project != ours:
+            search_path.prepend("project", f"conf://{project / 'conf'}")
+        self.loader = loader(search_path)
+
+    def choices(self, group: str) -> list[str]:
+        """What a group offers; empty if there is no such group."""
+        return self.loader.get_group_options(group)
+
+    def recipes(self) -> list[str]:
+        """Every recipe, by the name that `+recipe=` takes."""
+        return self.choices(_RECIPE)
+
+    def document(self, config_path: str) -> Document | None:
+        """The file that Hydra would load for `target/sm8650` or `recipe/vision/det`, or None."""
+        path = self._file(config_path)
+        return read(path, show(path)) if path else None
+
+    def shown(self, config_path: str) -> str:
+        """How messages call that file."""
+        path = self._file(config_path)
+        return show(path) if path else config_path
+
+    def _file(self, config_path: str) -> Path | None:
+        sources = [source for source in self.loader.get_sources() if isinstance(source, ConfSource)]
+        return next((source.file(config_path) for source in sources if source.is_config(config_path)), None)
+
+
+def show(path: Path) -> str:
+    """A path as messages give it: relative if it lies below the working directory, so that it opens from there."""
+    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.as_posix()
+
+
+def _shipped() -> Path:
+    """The folder that holds our `conf/` and `recipes/`: inside an installed package, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    data = package / "_data"
+    return data if data.is_dir() else package.parent

@@ -1,0 +1,224 @@
+"""From overrides to a checked recipe.
+
+Hydra composes the files and the choices of groups; the result is merged into the schema, and only then are the
+remaining overrides applied to it. So a wrong key is found where it stands: in a file, or on the command line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException, OverrideParseException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
+
+from anfbuild.errors import RecipeError, did_you_mean
+from anfbuild.recipe.catalogue import PRIMARY, Catalogue
+from anfbuild.recipe.choices import check_choice, check_defaults, is_group
+from anfbuild.recipe.document import refuse_code
+from anfbuild.recipe.hints import nearest
+from anfbuild.recipe.places import COMMAND_LINE, Places
+from anfbuild.recipe.problems import reference_problem, unknown_key, value_problem
+from anfbuild.recipe.rules import faults
+from anfbuild.recipe.schema import MISSING, Config
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A composed, resolved and checked recipe. `config` is plain: mappings, lists, strings, numbers, booleans, None."""
+
+    name: str
+    config: dict[str, Any]
+    place: Callable[[str], str]
+    """Key -> where its value was given: `recipes/x.yaml:12`, `command line`, `conf/target/sm8650.yaml:4`."""
+
+
+def compose(overrides: Sequence[str], project: Path) -> Recipe:
+    """Compose the recipe that `+recipe=NAME` chooses, with all other overrides applied.
+
+    `project` is the user's folder; its `conf/` and `recipes/` come before ours. Raises RecipeError with the place.
+    """
+    catalogue = Catalogue(project.resolve())
+    parsed = parse(overrides)
+    chosen = _recipe(parsed, catalogue)
+    for override in parsed:
+        _refuse_sweep(override)
+        if is_group(override):
+            check_choice(override, catalogue)
+    check_defaults(f"recipe/{chosen}", catalogue)
+
+    groups = [item for item in parsed if is_group(item) or item.is_hydra_override() or item.key_or_group == "recipe"]
+    values = [item for item in parsed if item not in groups]
+    places = Places(catalogue, [item.input_line or "" for item in groups], values)
+    composed, task = _composed(catalogue, places.group_overrides, chosen)
+    config = _validated(composed, places)
+    for override in values:
+        _apply(override, config)
+    config.name = chosen.replace("/", ".")
+    plain = _plain(config, places)
+    _check_task(plain["task"], task, places)
+    for fault in faults(plain):
+        raise RecipeError(fault.what, where=places.of(fault.key), choices=fault.choices, remedy=fault.remedy)
+    return Recipe(name=plain["name"], config=plain, place=places.of)
+
+
+def parse(overrides: Sequence[str], loader: ConfigLoaderImpl | None = None) -> list[Override]:
+    """Read Hydra overrides. Raises RecipeError: bad syntax, or a value that is code. `glob()` needs the `loader`."""
+    for text in overrides:
+        key, _, _ = text.partition("=")
+        refuse_code(text, COMMAND_LINE)
+        refuse_code(key.rpartition(".")[2].lstrip("+~"), COMMAND_LINE, is_key=True)
+    parser = OverridesParser.create(config_loader=loader)
+    try:
+        return parser.parse_overrides(list(overrides))
+    except OverrideParseException as error:
+        raise RecipeError(
+            f"cannot read the override {error.override!r}",
+            where=COMMAND_LINE,
+            remedy="Write KEY=VALUE, +KEY=VALUE to add, ~KEY to remove; quote what the shell would eat: 'a=[1,2]'.",
+        ) from error
+
+
+def _refuse_sweep(override: Override) -> None:
+    if override.is_sweep_override():
+        raise RecipeError(
+            f"{override.input_line!r} gives several values to a single build",
+            where=COMMAND_LINE,
+            remedy="Add -m to build each of them, or write a list as KEY=[A,B].",
+        )
+
+
+def _recipe(parsed: Sequence[Override], catalogue: Catalogue) -> str:
+    given = [override for override in parsed if override.key_or_group == "recipe"]
+    if not given:
+        near = [item.key_or_group for item in parsed if did_you_mean(item.key_or_group, ["recipe"])]
+        what = f"no recipe is chosen; did you mean '+recipe' by {near[0]!r}?" if near else "no recipe is chosen"
+        choices = catalogue.recipes()
+        raise RecipeError(what, where=COMMAND_LINE, choices=choices, remedy="Choose one with +recipe=NAME.")
+    override = given[0]
+    value = override.value()
+    if len(given) > 1 or not isinstance(value, str | int):
+        raise RecipeError(
+            "exactly one recipe is built at a time",
+            where=COMMAND_LINE,
+            remedy="Sweep over several with -m +recipe=A,B.",
+        )
+    if not override.is_add():
+        raise RecipeError(
+            f"{override.input_line!r} does not choose a recipe", where=COMMAND_LINE, remedy=f"Write +recipe={value}."
+        )
+    names = catalogue.recipes()
+    if str(value) not in names:
+        raise RecipeError(
+            f"there is no recipe {str(value)!r}",
+            where=COMMAND_LINE,
+            choices=names,
+            remedy=nearest(value, names, "Recipes are the YAML files below recipes/."),
+        )
+    return str(value)
+
+
+def _composed(catalogue: Catalogue, overrides: list[str], chosen: str) -> tuple[DictConfig, list[str]]:
+    """The config as Hydra merges it from files, and the options that the chosen task has."""
+    try:
+        config = catalogue.loader.load_configuration(PRIMARY, overrides, RunMode.RUN)
+    except (HydraException, ValueError, AssertionError) as error:
+        if group := re.match(r"You must specify '(\w+)'", str(error)):
+            raise RecipeError(
+                f"no {group[1]} is chosen",
+                where=catalogue.shown(f"recipe/{chosen}"),
+                choices=catalogue.choices(group[1]),
+                remedy=f"Add `- override /{group[1]}: CHOICE` to its defaults list.",
+            ) from error
+        # What check_choice and check_defaults let pass: odd defaults lists in group files, Hydra's own options.
+        first = " ".join(str(error).partition("\nConfig search path")[0].split())
+        raise RecipeError(f"the recipe {chosen!r} does not compose: {first}") from error
+    task = catalogue.document(f"task/{config.hydra.runtime.choices.task}")
+    OmegaConf.set_struct(config, False)
+    del config["hydra"]
+    return config, list(task.data) if task else []
+
+
+def _validated(composed: DictConfig, places: Places) -> DictConfig:
+    if "name" in composed:
+        raise RecipeError("a recipe is named by its file", where=places.of("name"), remedy="Remove the key 'name'.")
+    schema = OmegaConf.structured(Config)
+    try:
+        merged = OmegaConf.merge(schema, composed)
+    except OmegaConfBaseException as error:
+        raise value_problem(error, schema, places.of) from error
+    assert isinstance(merged, DictConfig)
+    _keep_missing(composed, merged)
+    OmegaConf.set_struct(merged, True)
+    return merged
+
+
+def _keep_missing(composed: DictConfig, merged: DictConfig) -> None:
+    """A `???` in a file means "must be given", also where the schema has a default, which merging prefers."""
+    for key in map(str, composed):
+        if OmegaConf.is_missing(composed, key):
+            merged[key] = MISSING
+        elif not OmegaConf.is_interpolation(composed, key) and isinstance(composed[key], DictConfig):
+            _keep_missing(composed[key], merged[key])
+
+
+def _apply(override: Override, config: DictConfig) -> None:
+    if override.key_or_group == "name":
+        raise RecipeError("a recipe is named by its file", where=COMMAND_LINE, remedy="Copy the recipe to rename it.")
+    try:
+        if override.is_add() or override.is_force_add():
+            _add(override.key_or_group, override.value(), config)
+        else:
+            ConfigLoaderImpl._apply_overrides_to_config([override], config)
+    except (HydraException, OmegaConfBaseException) as error:
+        cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
+        if isinstance(cause, OmegaConfBaseException):
+            raise value_problem(cause, config, lambda _key: COMMAND_LINE, override.key_or_group) from error
+        raise unknown_key(override.key_or_group, config, COMMAND_LINE, str(error).splitlines()[0]) from error
+
+
+def _add(key: str, value: object, config: DictConfig) -> None:
+    """What Hydra's `+` does, but under the schema, which forcing a key into the config would bypass."""
+    *above, last = key.split(".")
+    nested: dict[str, object] = {last: value}
+    for part in reversed(above):
+        nested = {part: nested}
+    OmegaConf.set_struct(config, None)  # what the schema alone closes stays closed
+    try:
+        config.merge_with(OmegaConf.create(nested))
+    finally:
+        OmegaConf.set_struct(config, True)
+
+
+def _plain(config: DictConfig, places: Places) -> dict[str, Any]:
+    try:
+        OmegaConf.resolve(config)
+    except InterpolationResolutionError as error:
+        raise reference_problem(error, config, places.of) from error
+    except OmegaConfBaseException as error:
+        raise value_problem(error, config, places.of) from error
+    plain = OmegaConf.to_container(config)
+    assert isinstance(plain, dict)
+    return {str(key): value for key, value in plain.items()}
+
+
+def _check_task(task: object, known: list[str], places: Places) -> None:
+    """Options of a task are those in its file, since kinds of task may come from outside of this package."""
+    for name, value in task.items() if isinstance(task, dict) else ():
+        if name not in known:
+            raise RecipeError(
+                f"there is no option {name!r} of this task",
+                where=places.of(f"task.{name}"),
+                choices=known,
+                remedy=nearest(name, known),
+            )
+        if isinstance(value, dict | list):
+            raise RecipeError(f"'task.{name}' holds one value, not {value!r}", where=places.of(f"task.{name}"))

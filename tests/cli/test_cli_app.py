@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import anfbuild
+from anfbuild.cli import main
+
+ROOT = Path(anfbuild.__file__).parents[1]
+
+pytestmark = pytest.mark.usefixtures("project")
+
+
+def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.mark.parametrize("option", ["--help", "-h", "--version"])
+def test_help_and_version_import_nothing_heavy(option: str) -> None:
+    code = f"import sys; from anfbuild.cli import main; assert main(['{option}']) == 0; print(sorted(sys.modules))"
+    run = python("-c", code)
+    assert run.returncode == 0, run.stderr
+    for module in ("hydra", "omegaconf", "numpy", "onnx", "doit", "rich", "yaml"):
+        assert f"'{module}'" not in run.stdout
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    for word in ("anfbuild +recipe=ocr_detect", "-m", "goal=", "artifacts/builds", "exit codes", "$ANFBUILD_CACHE"):
+        assert word in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"anfbuild {anfbuild.__version__}\n"
+
+
+def test_a_build(project: Path, build: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["+recipe=plain", "dataset.samples=4"], build=build) == 0
+    (call,) = build.calls
+    assert call["recipe"].config["dataset"]["samples"] == 4
+    assert (call["project"], call["latest"], call["folder"]) == (project, True, None)
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "building plain"
+    assert out[-2:] == ["accuracy  0.89  [f1]", "latency   4 ms  predicted"]
+
+
+def test_json_is_all_there_is_on_stdout(build: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["+recipe=plain", "--json"], build=build) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["results"]["accuracy"]["metric"] == "f1"
+    assert "noise of a library" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["dataset.samples=100"], 130, "run the same command again to go on"),
+        (["dataset.samples=101"], 1, "unexpected ZeroDivisionError: by zero (run again with --debug)"),
+        (["dataset.samples=102"], 1, "node Conv_3: the step broke"),
+        (["dataset.samples=103"], 3, "accuracy_drop is 0.2"),
+        (["dataset.samples=0"], 2, "must be at least 1"),
+        (["target=nope"], 2, "there is no target 'nope'"),
+        (["--jsno"], 2, "did you mean '--json'?"),
+        (["--samples=3"], 2, "there is no option '--samples'"),
+        (["--cfg", "hydra"], 2, "valid choices: job"),
+        (["--cfg"], 2, "valid choices: job"),
+        (["plain"], 2, "write +recipe=plain"),
+    ],
+)
+def test_exit_codes(
+    build: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    assert main(["+recipe=plain", *arguments], build=build) == code
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+
+    assert main(["+recipe=plain", "--json", *arguments], build=build) == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["exit_code"] == code
+
+
+def test_debug_shows_the_traceback(build: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["+recipe=plain", "dataset.samples=101", "--debug"], build=build) == 1
+    assert 'raise ZeroDivisionError("by zero")' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--cfg", "job"], ["--cfg=job"], ["-c", "job"]])
+def test_the_composed_recipe(build: Any, capsys: pytest.CaptureFixture[str], option: list[str]) -> None:
+    assert main([*option, "+recipe=plain", "dataset.samples=4"], build=build) == 0
+    assert not build.calls
+    config = yaml.safe_load(capsys.readouterr().out)
+    assert main([*option, "+recipe=plain", "dataset.samples=4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == config
+    assert config["dataset"]["samples"] == 4
+    assert config["target"]["soc_model"] == 57
+
+
+def test_a_reader_that_goes_away() -> None:
+    code = "import sys; from anfbuild.cli import main; sys.exit(main(['+recipe=plain', '--cfg', 'job']))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()  # long before anything is printed
+    assert process.wait() == 0
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+def test_as_a_module() -> None:
+    run = python("-m", "anfbuild", "+recipe=nope")
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert run.stderr.startswith("anfbuild: command line: there is no recipe 'nope'")

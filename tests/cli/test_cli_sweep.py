@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anfbuild.cli import main
+
+pytestmark = pytest.mark.usefixtures("project")
+
+
+def folder_of(project: Path) -> Path:
+    (folder,) = (project / "artifacts" / "sweeps").iterdir()
+    return folder
+
+
+def test_every_combination_is_built(project: Path, build: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "-m",
+        "+recipe=plain",
+        "quantization=int8_per_channel,made",
+        "dataset.samples=4,6",
+        "evaluation.samples=2",
+    ]
+    assert main(arguments, build=build) == 0
+    configs = [call["recipe"].config for call in build.calls]
+    assert [(config["quantization"]["scheme"], config["dataset"]["samples"]) for config in configs] == [
+        ("int8_per_channel", 4),
+        ("int8_per_channel", 6),
+        ("a16w8", 4),
+        ("a16w8", 6),
+    ]
+    assert {config["evaluation"]["samples"] for config in configs} == {2}
+    assert not any(call["latest"] for call in build.calls)
+
+    folder = folder_of(project)
+    assert [call["folder"].name for call in build.calls] == [
+        "000-quantization_int8_per_channel-dataset.samples_4",
+        "001-quantization_int8_per_channel-dataset.samples_6",
+        "002-quantization_made-dataset.samples_4",
+        "003-quantization_made-dataset.samples_6",
+    ]
+    assert all(call["folder"].parent == folder for call in build.calls)
+    document = json.loads((folder / "results.json").read_text())
+    assert [job["latency_ms"] for job in document["jobs"]] == [2.0, 3.0, 2.0, 3.0]
+    rows = list(csv.DictReader((folder / "results.csv").open()))
+    assert rows[3]["quantization"] == "made"
+    assert rows[3]["dataset.samples"] == "6"
+    assert rows[3]["accuracy_quantized"] == "0.89"
+    out = capsys.readouterr().out
+    assert "3    quantization=made dataset.samples=6" in out
+    assert "f1 0.89" in out
+    assert sorted(path.name for path in project.iterdir()) == [
+        "artifacts",
+        "conf",
+        "recipes",
+    ]  # no outputs/, no multirun/
+
+
+def test_a_wrong_job_fails_alone(build: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-m", "+recipe=plain", "target=nope,sm8650", "--json"], build=build) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert [job["exit_code"] for job in document["jobs"]] == [2, 0]
+    assert document["exit_code"] == 2
+    assert document["jobs"][0]["error"]["what"] == "there is no target 'nope'"
+    assert len(build.calls) == 1
+
+
+def test_the_highest_exit_code_wins(project: Path, build: Any) -> None:
+    assert main(["-m", "+recipe=plain", "dataset.samples=101,102,103,4,0"], build=build) == 3
+    jobs = json.loads((folder_of(project) / "results.json").read_text())["jobs"]
+    assert [job["exit_code"] for job in jobs] == [1, 1, 3, 0, 2]
+    assert "ZeroDivisionError" in jobs[0]["error"]["what"]
+    assert jobs[2]["error"]["remedy"] == "Try a16w8."
+
+
+def test_globs_reach_recipes_in_folders(project: Path, build: Any) -> None:
+    (project / "recipes" / "vision").mkdir()
+    (project / "recipes" / "vision" / "det.yaml").write_text("defaults: [/recipe/plain, _self_]\n")
+    assert main(["-m", "+recipe=glob([plain,vision*])"], build=build) == 0
+    assert [call["recipe"].name for call in build.calls] == ["plain", "vision.det"]
+
+
+def test_an_interrupted_sweep_keeps_what_is_done(project: Path, build: Any) -> None:
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,100,6"], build=build) == 130
+    jobs = json.loads((folder_of(project) / "results.json").read_text())["jobs"]
+    assert [job["overrides"] for job in jobs] == [["dataset.samples=4"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["target=a,b"], "no recipe is chosen"),
+        (["+recipe=glob(nothing*)"], "nothing to build"),
+        (["+recipe=plain", "hydra/launcher=nope"], "hydra/launcher"),
+        (["+recipe=plain", "target=["], "cannot read the override"),
+    ],
+)
+def test_what_cannot_be_swept(
+    build: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["-m", *arguments], build=build) == 2
+    assert message in capsys.readouterr().err
+    assert not build.calls
+
+
+def test_values_that_need_quotes_reach_the_job(build: Any) -> None:
+    overrides = [
+        "model.inputs.x.shape=[1,3,8,8],[1,3,16,16]",
+        "dataset.path='a, b'",
+        "dataset.size=${evaluation.samples}",
+    ]
+    assert main(["-m", "+recipe=plain", *overrides], build=build) == 0
+    assert [call["recipe"].config["model"]["inputs"]["x"]["shape"][3] for call in build.calls] == [8, 16]
+    assert build.calls[0]["recipe"].config["dataset"]["path"] == "a, b"
+    assert build.calls[0]["recipe"].config["dataset"]["size"] == 16
