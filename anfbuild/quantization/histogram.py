@@ -40,35 +40,34 @@ class Histogram:
         self._high = -math.inf
         self._exponent: int | None = None
         self._first = 0
-        self._counts = np.zeros(BINS, np.int64)
+        self._counts = np.zeros((3, BINS), np.int64)  # of values, of the minima of rows, of the maxima of rows
         self._zeros = 0
 
-    def add(self, values: np.ndarray, low: float, high: float, weight: int = 1) -> None:
-        """Count `values` (float32, finite), each standing for `weight` values of a set whose extremes are given.
+    def add(self, values: np.ndarray, minima: np.ndarray, maxima: np.ndarray, weight: int = 1) -> None:
+        """Count `values` (float32, finite), each standing for `weight` values of a tensor.
 
-        With a weight over 1 the two extremes are counted once more, so that the histogram spans the whole set.
+        `minima` and `maxima` are those of parts of the whole tensor: they show its extremes and, in the tails, how
+        many values at least lie beyond any limit.
         """
-        exponent = self._make_room(low, high)
-        index = np.floor(values * np.float32(2.0**-exponent)).astype(np.intp)  # exact: a power of two
-        index -= self._first
-        self._counts += np.bincount(index, minlength=BINS) * weight
+        exponent = self._make_room(float(minima.min()), float(maxima.max()))
+        for counts, found in zip(self._counts, (values, minima, maxima), strict=True):
+            index = np.floor(found * np.float32(2.0**-exponent)).astype(np.intp)  # exact: a power of two
+            index -= self._first
+            counts += np.bincount(index, minlength=BINS) * (weight if found is values else 1)
         self._zeros += (len(values) - int(np.count_nonzero(values))) * weight
-        if weight > 1:
-            for extreme in (low, high):
-                self._counts[math.floor(math.ldexp(extreme, -exponent)) - self._first] += 1
-                self._zeros += extreme == 0
 
     def statistics(self) -> TensorStatistics:
         """What was seen, without the empty bins at either end. At least one value must have been added."""
         assert self._exponent is not None
-        used = np.flatnonzero(self._counts)
+        counts = _with_tails(*self._counts)
+        used = np.flatnonzero(counts)
         start, stop = int(used[0]), int(used[-1]) + 1
         return TensorStatistics(
             low=self._low,
             high=self._high,
             first_edge=math.ldexp(self._first + start, self._exponent),
             bin_width=math.ldexp(1.0, self._exponent),
-            counts=self._counts[start:stop].copy(),
+            counts=counts[start:stop],
             zeros=self._zeros,
         )
 
@@ -82,11 +81,28 @@ class Histogram:
         if not (first <= _bin(self._low, exponent) and _bin(self._high, exponent) < first + BINS):
             first = _bin(self._low, exponent)
         if (exponent, first) != (self._exponent, self._first):
-            used = np.flatnonzero(self._counts)
-            counts = np.zeros(BINS, np.int64)
-            np.add.at(counts, ((used + self._first) >> (exponent - self._exponent)) - first, self._counts[used])
+            counts = np.zeros_like(self._counts)
+            for old, new in zip(self._counts, counts, strict=True):
+                used = np.flatnonzero(old)
+                np.add.at(new, ((used + self._first) >> (exponent - self._exponent)) - first, old[used])
             self._exponent, self._first, self._counts = exponent, first, counts
         return exponent
+
+
+def _with_tails(values: np.ndarray, minima: np.ndarray, maxima: np.ndarray) -> np.ndarray:
+    """The histogram of the sampled values, its tails raised to what the extremes of rows prove. Its sum is kept.
+
+    A row whose maximum exceeds x holds at least one value that does: the number of such rows is a lower bound of the
+    values above x, where a strided sample may have seen none.
+    """
+    middle = int(np.searchsorted(np.cumsum(values), values.sum() / 2))
+    counts = np.zeros_like(values)
+    for step, extremes in ((1, minima), (-1, maxima)):
+        tail = slice(None, middle) if step == 1 else slice(None, middle, -1)
+        beyond = np.maximum(np.cumsum(values[tail]), np.cumsum(extremes[tail]))
+        counts[tail] = np.diff(beyond, prepend=0)
+    counts[middle] = values.sum() - counts.sum()
+    return counts
 
 
 def _bin(value: float, exponent: int) -> int:

@@ -39,12 +39,17 @@ def data_encoding(values: np.ndarray, scheme: Scheme) -> Encoding:
 
 
 def weight_encoding(node: onnx.NodeProto, values: np.ndarray, scheme: Scheme) -> Encoding:
-    """Symmetric; per output channel where the scheme says so and the operator's kernel takes it (MatMul's does not)."""
+    """Per output channel (symmetric) where the scheme says so and the operator's kernel takes it; else per tensor.
+
+    Eight bits per tensor are asymmetric: weights of one tensor are often lopsided, and half the codes would be lost.
+    """
     axis = None
     if scheme.per_channel:
         axis = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0 if _integer(node, "transB", 0) else 1}.get(node.op_type)
         if node.op_type == "ConvTranspose" and _integer(node, "group", 1) != 1:
             axis = None  # axis 1 is then shared by the groups
+    if axis is None and scheme.weight_bits == 8:
+        return from_range(float(values.min(initial=0.0)), float(values.max(initial=0.0)), scheme.weight_bits)
     return symmetric(values, scheme.weight_bits, axis)
 
 

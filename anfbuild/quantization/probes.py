@@ -19,8 +19,8 @@ from anfbuild.quantization.topology import Topology
 SAMPLE = 4096
 """The most values of a tensor that its histogram gets from one sample; smaller tensors are taken whole."""
 
-_MAX_ROWS = 16
-"""The reductions run over rows in parallel, in whole-row vector loops."""
+_MAX_ROWS = 512
+"""Extremes are taken of so many rows: parallel work for the runtime, and tails that a strided sample would miss."""
 
 _MONOTONE = {"Add", "Sub", "Mul", "Div", "Relu", "Clip", "LeakyRelu", "Neg"}
 
@@ -30,8 +30,8 @@ class Probe:
     """How to read the probe of one tensor."""
 
     output: str
-    extremes: int
-    """The first so many values of the probe are minima and maxima, the rest is the sample."""
+    rows: int
+    """The probe holds this many minima of rows, as many maxima (a falling function swaps them), then the sample."""
     stride: int
     """Each value of the sample stands for so many of the tensor."""
 
@@ -79,7 +79,7 @@ class _Builder:
 
     def observe(self, name: str, shape: tuple[int, ...]) -> None:
         size = math.prod(shape)
-        rows = math.gcd(size, _MAX_ROWS)
+        rows = next(rows for rows in range(min(size, _MAX_ROWS), 0, -1) if size % rows == 0)
         stride = sample_stride(size, shape)
         taken = size if stride == 1 else min(SAMPLE, -(-size // stride))
         prefix = f"{self._prefix}/{name}"
@@ -96,10 +96,10 @@ class _Builder:
         self._groups[name] = nodes
         self._group[name] = name
         self._sums.append(total)
-        self.probes[name] = Probe(f"{prefix}/probe", 2 * rows, stride)
+        self.probes[name] = Probe(f"{prefix}/probe", rows, stride)
 
     def derive(self, name: str, node: onnx.NodeProto, source: str) -> None:
-        probe = Probe(f"{self._prefix}/{name}/probe", self.probes[source].extremes, self.probes[source].stride)
+        probe = Probe(f"{self._prefix}/{name}/probe", self.probes[source].rows, self.probes[source].stride)
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
         copy.name = ""

@@ -88,10 +88,11 @@ def collect(model: onnx.ModelProto, samples: Iterable[tuple[str, Mapping[str, np
             _refuse_non_finite(model, topology, sample, feeds)
         for name, probe in probed.probes.items():
             vector = values[probe.output]
-            low, high = float(vector.min()), float(vector.max())
-            if not np.isfinite(high - low):
+            if not np.isfinite(vector).all():
                 _refuse_non_finite(model, topology, sample, feeds)
-            histograms[name].add(vector[probe.extremes :], low, high, probe.stride)
+            one, other = vector[: probe.rows], vector[probe.rows : 2 * probe.rows]
+            extremes = np.minimum(one, other), np.maximum(one, other)
+            histograms[name].add(vector[2 * probe.rows :], *extremes, weight=probe.stride)
         count += 1
     if not count:
         raise StepError("there is no calibration sample", remedy="Set dataset.samples to at least 1.")
