@@ -10,6 +10,7 @@ from anfbuild.quantization.encodings import Encoding, Encodings, fixed_range, fr
 from anfbuild.quantization.parameters import data_encoding
 from anfbuild.quantization.qdq import write
 from anfbuild.quantization.ranges import estimate
+from anfbuild.quantization.saturation import useful_range
 from anfbuild.quantization.schemes import Scheme
 from anfbuild.quantization.statistics import Statistics
 from anfbuild.quantization.topology import Topology, analyse
@@ -43,4 +44,6 @@ def _root_encoding(root: str, topology: Topology, ranges: dict[str, tuple[float,
             f"the statistics have no tensor {root!r}: they were collected on another model",
             remedy="Run the calibrate step on this model.",
         )
-    return from_range(*ranges[root], scheme.activation_bits)
+    lo, hi = ranges[root]
+    least, greatest = useful_range(root, topology, scheme.activation_bits)
+    return from_range(max(lo, least), min(hi, greatest), scheme.activation_bits)

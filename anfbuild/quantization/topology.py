@@ -44,6 +44,7 @@ class Topology:
     """Every initializer (views of the model's own data where it allows)."""
     producers: dict[str, onnx.NodeProto] = field(default_factory=dict)
     consumers: dict[str, list[onnx.NodeProto]] = field(default_factory=dict)
+    graph_outputs: set[str] = field(default_factory=set)
     roots: dict[str, str] = field(default_factory=dict)
     """Activation -> the activation or constant whose encoding it has; itself where its own range decides."""
 
@@ -86,13 +87,13 @@ def analyse(model: onnx.ModelProto) -> Topology:
         topology.producers.update((name, node) for name in node.output if name)
         for name in _all_inputs(node):
             topology.consumers.setdefault(name, []).append(node)
-    graph_outputs = {value.name for value in model.graph.output}
+    topology.graph_outputs = {value.name for value in model.graph.output}
     for name in topology.activations:
-        topology.roots[name] = _root(name, topology, graph_outputs)
+        topology.roots[name] = _root(name, topology)
     return topology
 
 
-def _root(name: str, topology: Topology, graph_outputs: set[str]) -> str:
+def _root(name: str, topology: Topology) -> str:
     while True:
         node = topology.producers.get(name)
         if node is None:
@@ -104,7 +105,7 @@ def _root(name: str, topology: Topology, graph_outputs: set[str]) -> str:
         follower = topology.consumers.get(name, [])
         if (
             node.op_type in _FUSES_WITH_ACTIVATION
-            and name not in graph_outputs
+            and name not in topology.graph_outputs
             and len(follower) == 1
             and follower[0].op_type in _ACTIVATIONS
             and follower[0].input[0] == name
