@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import anfbuild
+from anfbuild.cli.console import Console
 from anfbuild.cli.preflight import check
+from anfbuild.cli.seam import describe
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.store import Store
 from anfbuild.errors import AnfbuildError, GateError
-from anfbuild.recipe.compose import Recipe, compose
+from anfbuild.recipe import Recipe, compose
 
 PACKAGE = Path(anfbuild.__file__).parent
 
@@ -42,6 +44,13 @@ class Outcome:
     steps: Sequence[Mapping[str, Any]] = ()
     error: AnfbuildError | None = None
 
+    @property
+    def summary(self) -> list[tuple[str, str, str]]:
+        """(label, value, source) rows for the terminal."""
+        from anfbuild.report.summary import summary
+
+        return summary(self.results) if self.results is not None else []
+
     def to_json(self) -> dict[str, Any]:
         """As one JSON document, for `--json`."""
         return {
@@ -51,28 +60,26 @@ class Outcome:
             "folder": None if self.folder is None else str(self.folder),
             "results": self.results,
             "steps": list(self.steps),
-            "error": None if self.error is None else str(self.error),
+            "error": None if self.error is None else describe(self.error),
         }
 
 
-def build(
-    recipe: Recipe, project: Path, *, folder: Path | None = None, notify: Callable[[Event], None] = lambda event: None
-) -> Outcome:
+def build(recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, report: Console) -> Outcome:
     """Bring the recipe's goal up to date and export it.
 
-    `folder` is where the files go; by default it is `artifacts/builds/NAME/<key12>`, and `latest` beside it is moved
-    to the new build. Raises nothing that a user can cause: errors are in the outcome. KeyboardInterrupt passes.
+    `folder` is where the files go, by default `artifacts/builds/NAME/<key12>`; `latest` moves the link of that name
+    beside it to this build. Raises nothing that a user can cause: errors are in the outcome. KeyboardInterrupt passes.
     """
     started = time.perf_counter(), time.process_time()
     run: Build | None = None
     try:
-        run = make(recipe, project, notify)
+        run = make(recipe, project, lambda event: _print(event, report))
         goal = recipe.config["goal"]
         run.ancestors(goal)
         if not run.run(goal):
             assert isinstance(run.error, AnfbuildError)
             raise run.error
-        return _export(run, recipe, project, folder, started)
+        return _export(run, recipe, project, folder, latest, started)
     except AnfbuildError as error:
         return Outcome(recipe.name, error.exit_code, steps=_steps(run) if run else (), error=error)
 
@@ -93,7 +100,7 @@ def store_root(project: Path) -> Path:
 def doit_tasks(overrides: Sequence[str], project: Path) -> list[dict[str, Any]]:
     """The graph as doit tasks, for dodo.py. `clean` removes a recipe's exported builds and never touches the store."""
     recipe = compose(overrides, project)
-    tasks = make(recipe, project, lambda event: None).tasks(recipe.config["goal"])
+    tasks = make(recipe, project, lambda _: None).tasks(recipe.config["goal"])
     tasks[-1]["clean"] = [(_clean, [project / "artifacts" / "builds" / recipe.name])]
     return tasks
 
@@ -104,8 +111,14 @@ def _clean(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def _print(event: Event, console: Console) -> None:
+    words = {"start": "...", "hit": "cached", "failed": "FAILED"}
+    end = f"{event.seconds:.1f} s" if event.seconds is not None else words[event.kind]
+    console.print(f"{event.step:<10} {end}")
+
+
 def _export(
-    run: Build, recipe: Recipe, project: Path, folder: Path | None, started: tuple[float, float]
+    run: Build, recipe: Recipe, project: Path, folder: Path | None, latest: bool, started: tuple[float, float]
 ) -> Outcome:
     goal = recipe.config["goal"]
     key = run.result(goal).key
@@ -114,7 +127,7 @@ def _export(
     target.mkdir(parents=True, exist_ok=True)
     results = _export_report(run, recipe, target) if goal == "report" else _export_goal(run, goal, target)
     _write_run(run, recipe, target, key, started)
-    if folder is None:
+    if latest:
         _point(builds / "latest", target.name)
     missed = [gate for gate in (results or {}).get("gates", []) if gate["passed"] is False]
     error = None

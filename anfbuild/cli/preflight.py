@@ -6,6 +6,7 @@ Only the light parts of the rooms are imported here; a build that has nothing to
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from anfbuild.errors import RecipeError
@@ -16,15 +17,12 @@ def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Raises VersionError naming the part, or RecipeError naming the key, the value and the choices.
     """
-    import dataclasses
-
-    from anfbuild import compat, sources, tasks
-    from anfbuild.datasets.kinds import check as check_dataset
+    from anfbuild import compat, datasets, sources, tasks
     from anfbuild.qnn.options import Options
     from anfbuild.quantization.schemes import check as check_scheme
     from anfbuild.report.gates import check as check_gates
 
-    parts = [dataclasses.asdict(part) for part in compat.check(config["versions"])]
+    parts = [part.to_json() for part in compat.check(config["versions"])]
     target = config["target"]
     Options(
         soc_model=target["soc_model"],
@@ -38,7 +36,15 @@ def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     tasks.check(task.pop("kind"), task)
     source = {k: v for k, v in config["source"].items() if k not in ("license", "private")}
     sources.check(source.pop("kind"), **source)
-    check_dataset(config["dataset"]["kind"], config["dataset"])
+    data = config["dataset"]
+    datasets.check(
+        data["kind"],
+        samples=data["samples"],
+        seed=data["seed"],
+        size=data["size"],
+        path=None if data["path"] is None else Path(data["path"]),
+        assets=bool(data["assets"]),
+    )
     if config["emulate"]["samples"] > config["evaluation"]["samples"]:
         raise RecipeError(
             f"emulate.samples ({config['emulate']['samples']}) is more than evaluation.samples "

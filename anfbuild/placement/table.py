@@ -68,16 +68,17 @@ def _listed(node: onnx.NodeProto, graph: onnx.GraphProto) -> bool:
 
 
 def summary(rows: Sequence[Row], partitions: int) -> dict[str, object]:
-    """{nodes, htp, gpu, cpu, partitions, share: {macs}}: compute nodes by unit, and the fraction of MACs on the HTP.
+    """{nodes, htp, gpu, cpu, partitions, share {macs {htp, gpu, cpu}}}: compute nodes and fractions of MACs by unit.
 
-    `partitions` is `Compiled.partitions`; `share.macs` is None for a model without a multiplication.
+    `partitions` is `Compiled.partitions`; the fractions are None for a model without a multiplication.
     """
     compute = [row for row in rows if row.compute]
     total = sum(row.macs for row in compute)
-    on_htp = sum(row.macs for row in compute if row.unit == "HTP")
-    units = {unit.lower(): sum(row.unit == unit for row in compute) for unit in ("HTP", "GPU", "CPU")}
-    share = {"macs": on_htp / total if total else None}
-    return {"nodes": len(compute), **units, "partitions": partitions, "share": share}
+    units = ("HTP", "GPU", "CPU")
+    nodes = {unit.lower(): sum(row.unit == unit for row in compute) for unit in units}
+    macs = {unit.lower(): sum(row.macs for row in compute if row.unit == unit) for unit in units}
+    share = {unit: work / total if total else None for unit, work in macs.items()}
+    return {"nodes": len(compute), **nodes, "partitions": partitions, "share": {"macs": share}}
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:

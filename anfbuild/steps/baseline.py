@@ -7,7 +7,7 @@ from typing import Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import write_json
-from anfbuild.steps.samples import read_feeds
+from anfbuild.steps.samples import read_feeds, split_task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ def baseline(job: Job[Baseline]) -> None:
     """Let the float model answer the evaluation samples."""
     from anfbuild import graph, tasks
 
-    task = tasks.get_task(job.config.task)
+    task = tasks.get(*split_task(job.config.task))
     session = graph.Session(job.inputs["convert"] / "model.onnx")
     answers = [
         task.decode(session.run(feeds), sample.image.shape[:2])

@@ -21,10 +21,11 @@ class Calibrate:
 @step(needs=("condition", "dataset/calibration"), config=Calibrate)
 def calibrate(job: Job[Calibrate]) -> None:
     """Run the float model over the calibration samples and gather statistics."""
-    from anfbuild import graph, quantization, tasks
+    from anfbuild import graph, tasks
+    from anfbuild.quantization.statistics import collect
 
     task = tasks.get(job.config.task, {})
-    statistics = quantization.collect(
+    statistics = collect(
         graph.load(job.inputs["condition"] / "model.onnx"),
         (
             (sample.name, feeds)

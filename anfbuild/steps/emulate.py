@@ -25,10 +25,11 @@ class Emulate:
 @step(needs=("prepare", "quantize", "dataset/evaluation"), config=Emulate)
 def emulate(job: Job[Emulate]) -> None:
     """Run the context binary on the HTP emulator and compare it with the QDQ model on the CPU."""
-    import numpy as np
-
-    from anfbuild import graph, qnn, quantization, tasks
+    from anfbuild import graph, qnn, tasks
+    from anfbuild.qnn.arrays import write_arrays
     from anfbuild.qnn.emulate import emulate as run_emulator
+    from anfbuild.quantization.agreement import agreement
+    from anfbuild.quantization.encodings import Encodings
 
     prepared = read_json(job.inputs["prepare"] / "prepare.json")
     if not prepared["available"]:
@@ -43,16 +44,21 @@ def emulate(job: Job[Emulate]) -> None:
     job.observe("load_ms", emulated.load_ms)
 
     session = graph.Session(job.inputs["quantize"] / "model.onnx")
-    encodings = quantization.Encodings.from_json(read_json(job.inputs["quantize"] / "encodings.json"))
+    encodings = Encodings.from_json(read_json(job.inputs["quantize"] / "encodings.json"))
     references = [session.run(feed) for feed in feeds]
     (job.output / "outputs").mkdir()
     for index, outputs in enumerate(emulated.outputs):
-        np.savez(job.output / "outputs" / f"{index:04d}.npz", **outputs)
+        write_arrays(job.output / "outputs" / f"{index:04d}.npz", outputs)
     write_json(
         job.output / "emulate.json",
         {
             "available": True,
             "samples": [sample.name for sample in samples],
-            "agreement": quantization.agreement(references, emulated.outputs, encodings),
+            "agreement": {
+                "between": "HTP emulator and CPU, QDQ model",
+                **dataclasses.asdict(agreement(references, emulated.outputs, encodings)),
+                "source": emulated.source,
+                "reason": "the outputs are equal",
+            },
         },
     )

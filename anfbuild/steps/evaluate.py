@@ -8,7 +8,7 @@ from typing import Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json, write_json
-from anfbuild.steps.samples import read_feeds
+from anfbuild.steps.samples import read_feeds, split_task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,14 +23,13 @@ class Evaluate:
 def evaluate(job: Job[Evaluate]) -> None:
     """Score the float, quantized and emulated model with the task's metric."""
     from anfbuild import graph, tasks
+    from anfbuild.tasks.compare import compare
 
-    task = tasks.get_task(job.config.task)
+    task = tasks.get(*split_task(job.config.task))
     session = graph.Session(job.inputs["quantize"] / "model.onnx")
     emulated = _emulated(job.inputs["emulate"])
     truths, quantized_answers, emulated_answers = [], [], []
-    for index, (sample, feeds) in enumerate(
-        read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs)
-    ):
+    for index, (sample, feeds) in enumerate(read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs)):
         size = sample.image.shape[:2]
         truths.append(sample.truth)
         quantized_answers.append(task.decode(session.run(feeds), size))
@@ -39,16 +38,12 @@ def evaluate(job: Job[Evaluate]) -> None:
     float_answers = read_json(job.inputs["baseline"] / "baseline.json")["answers"]
     write_json(
         job.output / "evaluate.json",
-        tasks.compare(task, truths, float_answers, quantized_answers, emulated_answers),
+        compare(task, truths, float_answers, quantized_answers, emulated_answers),
     )
 
 
 def _emulated(folder: Path) -> list[dict[str, Any]]:
     """The emulator's outputs, sample by sample; none where this host has no emulator."""
-    import numpy as np
+    from anfbuild.qnn.arrays import read_arrays
 
-    outputs = []
-    for path in sorted((folder / "outputs").glob("*.npz")):
-        with np.load(path, allow_pickle=False) as arrays:
-            outputs.append(dict(arrays))
-    return outputs
+    return [read_arrays(path) for path in sorted((folder / "outputs").glob("*.npz"))]

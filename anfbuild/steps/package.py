@@ -9,6 +9,7 @@ from typing import Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json
+from anfbuild.steps.samples import split_task
 
 _NORMALIZATION = ("channels", "scale", "mean", "std")
 
@@ -49,7 +50,7 @@ def package(job: Job[Package]) -> None:
 def _manifest(job: Job[Package], entry: Mapping[str, str]) -> dict[str, Any]:
     config = job.config
     source = read_json(job.inputs["fetch"] / "source.json")
-    options = dict(config.task)
+    kind, options = split_task(config.task)
     return {
         "name": config.name,
         "backend": config.backend,
@@ -63,7 +64,7 @@ def _manifest(job: Job[Package], entry: Mapping[str, str]) -> dict[str, Any]:
         "versions": {
             part["part"]: {"required": part["required"], "built_with": part["found"]} for part in config.versions
         },
-        "task": {"kind": options.pop("kind"), "options": options},
+        "task": {"kind": kind, "options": options},
         "source": {"sha256": source["sha256"], "license": source["license"]},
         "entry": dict(entry),
         "tensors": _tensors(job.inputs, config.inputs),
@@ -79,7 +80,12 @@ def _tensors(inputs: Mapping[str, Path], specs: Mapping[str, Mapping[str, Any]])
         for name, tensor in values.items():
             tensors[side][name] = dict(tensor)
             if name in encodings:
-                tensors[side][name]["encoding"] = {k: encodings[name][k] for k in ("dtype", "scale", "zero_point")}
+                encoding = encodings[name]
+                tensors[side][name]["encoding"] = {
+                    "dtype": encoding["dtype"],
+                    "scale": encoding["scale"][0],  # activations have one scale for the whole tensor
+                    "zero_point": encoding["zero_point"][0],
+                }
             if side == "inputs" and name in specs:
                 tensors[side][name]["layout"] = specs[name]["layout"]
                 tensors[side][name]["normalization"] = {key: specs[name][key] for key in _NORMALIZATION}

@@ -20,11 +20,13 @@ class Quantize:
 @step(needs=("condition", "calibrate"), config=Quantize)
 def quantize(job: Job[Quantize]) -> None:
     """Turn statistics into encodings and write the QDQ model."""
-    from anfbuild import graph, quantization
+    from anfbuild import graph
+    from anfbuild.quantization.quantize import quantize as make_qdq
+    from anfbuild.quantization.statistics import Statistics
 
-    model, encodings = quantization.quantize(
+    model, encodings = make_qdq(
         graph.load(job.inputs["condition"] / "model.onnx"),
-        quantization.Statistics.load(job.inputs["calibrate"] / "statistics.npz"),
+        Statistics.load(job.inputs["calibrate"] / "statistics.npz"),
         scheme=job.config.scheme,
         estimator=job.config.estimator,
         percentile=job.config.percentile,

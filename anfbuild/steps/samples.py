@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,16 @@ if TYPE_CHECKING:
     from anfbuild.tasks import Task
 
 
+def split_task(task: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The recipe's task as its kind and its options."""
+    return task["kind"], {name: value for name, value in task.items() if name != "kind"}
+
+
 def read_feeds(
     folder: Path, task: Task, inputs: Mapping[str, Any], limit: int | None = None
 ) -> Iterator[tuple[Sample, dict[str, np.ndarray]]]:
     """The samples of `folder` in order, each with the arrays that `task` makes of it: {input: array}."""
     from anfbuild import datasets
 
-    for sample in islice(datasets.read(folder), limit):
+    for sample in datasets.read(folder, limit):
         yield sample, {name: task.preprocess(sample.image, spec) for name, spec in inputs.items()}

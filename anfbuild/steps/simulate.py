@@ -13,7 +13,7 @@ from anfbuild.steps.files import read_json, write_json
 class Simulate:
     """The chip's rates and the performance mode."""
 
-    soc: str = at("target.soc")
+    vtcm_mb: int = at("target.vtcm_mb")
     rates: dict[str, Any] = at("target.rates")
     mode: str = at("performance.mode")
 
@@ -26,7 +26,7 @@ def simulate(job: Job[Simulate]) -> None:
     config = job.config
     prediction = simulator.predict(
         graph.load(job.inputs["quantize"] / "model.onnx"),
-        {"soc": config.soc, "rates": config.rates},
+        {"vtcm_mb": config.vtcm_mb, "rates": config.rates},
         config.mode,
         read_json(job.inputs["prepare"] / "prepare.json").get("traffic_mb"),
     )

@@ -57,15 +57,19 @@ def test_rows_are_the_compute_nodes_and_the_graphs_own_q_and_dq() -> None:
     assert rows[2].reason == "why"
 
 
+SHARE_HTP = {"macs": {"htp": 1.0, "gpu": 0.0, "cpu": 0.0}}
+NO_SHARE = {"macs": {"htp": None, "gpu": None, "cpu": None}}
+
+
 def test_the_summary_counts_compute_nodes_and_the_share_of_the_work() -> None:
     rows = table(model(), compiled(x_Q="CPU", relu="CPU"))
-    assert summary(rows, 1) == {"nodes": 2, "htp": 1, "gpu": 0, "cpu": 1, "partitions": 1, "share": {"macs": 1.0}}
-    assert summary(table(model(), compiled(conv="CPU")), 1)["share"] == {"macs": 0.0}
+    assert summary(rows, 1) == {"nodes": 2, "htp": 1, "gpu": 0, "cpu": 1, "partitions": 1, "share": SHARE_HTP}
+    assert summary(table(model(), compiled(conv="CPU")), 1)["share"] == {"macs": {"htp": 0.0, "gpu": 0.0, "cpu": 1.0}}
 
 
 def test_a_folded_node_is_no_work_and_no_work_has_no_share() -> None:
     rows = [Row("a", "Relu", "HTP", 0, ""), Row("b", "Mul", "folded", 0, "computes a constant")]
-    assert summary(rows, 1) == {"nodes": 1, "htp": 1, "gpu": 0, "cpu": 0, "partitions": 1, "share": {"macs": None}}
+    assert summary(rows, 1) == {"nodes": 1, "htp": 1, "gpu": 0, "cpu": 0, "partitions": 1, "share": NO_SHARE}
 
 
 def test_the_compile_of_another_model_is_refused() -> None:

@@ -1,0 +1,58 @@
+"""How far two runs of one quantized model agree, in steps of its own output encoding."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from anfbuild.errors import StepError
+from anfbuild.quantization.encodings import Encodings
+
+
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+    """The worst output tensor: `max_lsb` is the greatest difference of a value in steps of the tensor's scale,
+    `sqnr_db` 10 log10 of the signal's energy over the difference's, over all samples; None when they are equal."""
+
+    tensor: str
+    max_lsb: float
+    sqnr_db: float | None
+
+
+def agreement(
+    reference: Sequence[Mapping[str, np.ndarray]], other: Sequence[Mapping[str, np.ndarray]], encodings: Encodings
+) -> Agreement:
+    """Compare `other` with `reference`, sample by sample: output name -> float array of any shape.
+
+    Raises StepError when an output is missing, has another shape, or holds a value that is no number.
+    """
+    if not reference:
+        raise StepError("there is no sample to compare", remedy="Set emulate.samples to 1 or more.")
+    found = [
+        _tensor(name, [run[name] for run in reference], [run.get(name) for run in other], encodings)
+        for name in sorted(reference[0])
+    ]
+    return max(found, key=lambda item: item.max_lsb)
+
+
+def _tensor(
+    name: str, reference: Sequence[np.ndarray], other: Sequence[np.ndarray | None], encodings: Encodings
+) -> Agreement:
+    signal = noise = greatest = 0.0
+    for expected, value in zip(reference, other, strict=True):
+        if value is None or value.shape != expected.shape:
+            shape = "nothing" if value is None else str(value.shape)
+            raise StepError(f"output {name!r} should be {expected.shape}, but is {shape}")
+        difference = value.astype(np.float64) - expected.astype(np.float64)
+        if not np.isfinite(difference).all():
+            raise StepError(f"output {name!r} holds values that are no numbers")
+        greatest = max(greatest, float(np.abs(difference).max(initial=0.0)))
+        signal += float(np.square(expected, dtype=np.float64).sum())
+        noise += float(np.square(difference).sum())
+    encoding = encodings.activations.get(name)
+    step = encoding.scale[0] if encoding is not None else 1.0  # an integer output has steps of one
+    sqnr = None if noise == 0 else 10 * math.log10(signal / noise) if signal else -math.inf
+    return Agreement(name, greatest / step, sqnr)

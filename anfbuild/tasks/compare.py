@@ -1,0 +1,39 @@
+"""The same samples answered by the float, the quantized and the emulated model, scored and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from anfbuild.tasks.bootstrap import drop_interval
+from anfbuild.tasks.task import Prediction, Task
+
+
+def compare(
+    task: Task,
+    truths: Sequence[Prediction],
+    float_answers: Sequence[Prediction],
+    quantized_answers: Sequence[Prediction],
+    emulated_answers: Sequence[Prediction],
+) -> dict[str, Any]:
+    """Scores and drops as JSON values. The emulated answers are to the first of the samples, or to none.
+
+    A drop is float minus quantized in the metric's unit, signed so that a loss is positive; `interval95` is of
+    `drop_abs`, from a bootstrap over the samples.
+    """
+    sign = 1 if task.higher_is_better else -1
+    exact, quantized = task.score(float_answers, truths), task.score(quantized_answers, truths)
+    drop = sign * (exact.value - quantized.value)
+    low, high = sorted(sign * edge for edge in drop_interval(exact.counts, quantized.counts, task.value))
+    emulated = len(emulated_answers)
+    return {
+        "metric": task.metric,
+        "higher_is_better": task.higher_is_better,
+        "samples": {"float": len(truths), "quantized": len(truths), "emulated": emulated},
+        "float": exact.value,
+        "quantized": quantized.value,
+        "emulated": task.score(emulated_answers, truths[:emulated]).value if emulated else None,
+        "drop_abs": drop,
+        "drop_rel": drop / exact.value if exact.value else None,
+        "interval95": [low, high],
+    }
