@@ -38,7 +38,14 @@ _FIGURES: dict[str, dict[str, Any]] = {
         "interval95": None,
         "source": "measured_host",
     },
-    "agreement": {"between": None, "tensor": None, "sqnr_db": None, "max_lsb": None, "source": "emulated"},
+    "agreement": {
+        "between": None,
+        "tensor": None,
+        "sqnr_db": None,
+        "p99_lsb": None,
+        "max_lsb": None,
+        "source": "emulated",
+    },
     "traffic": {"dram_read_mb": None, "dram_write_mb": None, "spill_mb": None, "fill_mb": None, "source": "compiled"},
     "latency_ms": {
         "total": None,
