@@ -18,7 +18,7 @@ from anfbuild.steps import GRAPH
 
 
 def convolution() -> onnx.ModelProto:
-    """x [N,3,8,8] -> Conv -> BatchNormalization -> Relu -> y, the batch left open, and an output that nobody asks for."""
+    """x [N,3,8,8] -> Conv -> BatchNormalization -> Relu -> y, the batch left open, and another head."""
     rng = np.random.default_rng(0)
     values = {
         "w": rng.normal(size=(4, 3, 3, 3)),
