@@ -11,7 +11,7 @@ from anfbuild.quantization.topology import Topology
 
 _BIASED = {"Conv", "ConvTranspose", "Gemm", "BatchNormalization"}
 _EIGHT_BITS = {"BatchNormalization", "PRelu"}
-"""The HTP refuses 16-bit scales and slopes of these (QNN 2.51: 'Batchnorm unsupported datatype', PRelu not finalized)."""
+"""The HTP refuses 16-bit scales and slopes of these (QNN 2.51, "Batchnorm unsupported datatype on HTP")."""
 
 
 def parameter_encodings(
