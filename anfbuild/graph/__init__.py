@@ -3,7 +3,23 @@
 `execute.py` is the only maker of CPU sessions in the house, so that every reference runs with the same settings.
 """
 
+from anfbuild.graph.edit import PassResult
 from anfbuild.graph.execute import Session
 from anfbuild.graph.model import check, load, save, serialize
+from anfbuild.graph.pipeline import clean
+from anfbuild.graph.shapes import OpenDimension, input_values, node_macs, open_dimensions, value_shapes
 
-__all__ = ["Session", "check", "load", "save", "serialize"]
+__all__ = [
+    "OpenDimension",
+    "PassResult",
+    "Session",
+    "check",
+    "clean",
+    "input_values",
+    "load",
+    "node_macs",
+    "open_dimensions",
+    "save",
+    "serialize",
+    "value_shapes",
+]

@@ -1,0 +1,54 @@
+"""Refuse what this version cannot handle, and bring the rest to one form."""
+
+from __future__ import annotations
+
+import onnx
+from onnx import inliner
+
+from anfbuild.errors import StepError
+from anfbuild.graph.edit import PassResult
+from anfbuild.graph.shapes import input_values
+
+_IR_OF_OPSET_17 = 8
+
+
+def run(model: onnx.ModelProto) -> PassResult:
+    """Requires a model that the checker accepts.
+
+    Ensures that every input, output and initializer is a dense tensor of numbers (else StepError), that the model has
+    no local functions (they are inlined), that no initializer is listed as an input, that the standard
+    domain is called "", and IR 8 or newer.
+    """
+    notes = []
+    for value in [*model.graph.input, *model.graph.output]:
+        if not value.type.HasField("tensor_type"):
+            raise _unsupported(f"{value.name!r} is a {value.type.WhichOneof('value') or 'value without a type'}")
+        if value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+            raise _unsupported(f"{value.name!r} is a string tensor")
+    for tensor in model.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.STRING:
+            raise _unsupported(f"initializer {tensor.name!r} is a string tensor")
+    for sparse in model.graph.sparse_initializer:
+        raise _unsupported(f"initializer {sparse.values.name!r} is a sparse tensor")
+    if model.functions:
+        notes.append(f"inlined {len(model.functions)} local functions")
+        model.CopyFrom(inliner.inline_local_functions(model))
+    fed = input_values(model)
+    overridable = len(model.graph.input) - len(fed)
+    if overridable:
+        notes.append(f"{overridable} initializers were listed as inputs")
+        kept = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in fed]
+        del model.graph.input[:]
+        model.graph.input.extend(kept)
+    for entry in [*model.opset_import, *model.graph.node]:
+        if entry.domain == "ai.onnx":  # the other name of the standard domain
+            entry.domain = ""
+    model.ir_version = max(model.ir_version, _IR_OF_OPSET_17)
+    return PassResult("accept", len(notes), notes)
+
+
+def _unsupported(what: str) -> StepError:
+    return StepError(
+        f"{what}, which is not supported",
+        remedy="Cut that part of the model with model.outputs, or export the model without it.",
+    )

@@ -1,0 +1,96 @@
+"""Give every input the static shape that the recipe states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+
+from anfbuild.errors import RecipeError, did_you_mean
+from anfbuild.graph.edit import PassResult
+from anfbuild.graph.shapes import OpenDimension, input_values, is_static, open_dimensions
+
+
+def run(model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]]) -> PassResult:
+    """Requires that no initializer is listed as an input.
+
+    Ensures that every input has a static shape. Where a dimension was open, the shapes of outputs and inner values may
+    hold for the open dimension only, so they are no longer stated. Raises RecipeError for an unknown input, for a shape
+    that contradicts the model, and for dimensions that stay open: then it lists each with the value to type.
+    """
+    inputs = {value.name: value for value in input_values(model)}
+    changed = 0
+    for name, shape in input_shapes.items():
+        if name not in inputs:
+            raise RecipeError(
+                f"the model has no input {name!r}",
+                where=f"model.inputs.{name}",
+                choices=inputs,
+                remedy=f"{did_you_mean(name, inputs)}Name the inputs as the model does.",
+            )
+        changed += _fix(inputs[name], shape)
+    left = open_dimensions(model)
+    unranked = [name for name, value in inputs.items() if not value.type.tensor_type.HasField("shape")]
+    if left or unranked:
+        raise _open_error(inputs, left, unranked)
+    if not changed:
+        return PassResult("fix_inputs", 0)
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    return PassResult("fix_inputs", changed, [f"fixed {changed} open dimensions"])
+
+
+def _fix(value: onnx.ValueInfoProto, shape: Sequence[int]) -> int:
+    """Write `shape` into `value`; returns how many dimensions were open."""
+    kind = value.type.tensor_type
+    where = f"model.inputs.{value.name}.shape"
+    if any(size < 1 for size in shape):
+        raise RecipeError(f"a size below 1 in {list(shape)}", where=where, remedy="Give every dimension a fixed size.")
+    if not kind.HasField("shape"):
+        kind.shape.dim.extend(onnx.TensorShapeProto.Dimension() for _ in shape)
+    dims = kind.shape.dim
+    expected = _shape_text(value)
+    if len(dims) != len(shape):
+        raise RecipeError(
+            f"{list(shape)} has {len(shape)} dimensions, but the model's input is {expected}",
+            where=where,
+            remedy=f"Give {len(dims)} sizes.",
+        )
+    fixed = [(index, dim.dim_value) for index, dim in enumerate(dims) if is_static(dim)]
+    for index, size in fixed:
+        if size != shape[index]:
+            raise RecipeError(
+                f"dimension {index} is {shape[index]}, but the model fixes it at {size} (its input is {expected})",
+                where=where,
+                remedy=f"Set dimension {index} to {size}.",
+            )
+    for dim, size in zip(dims, shape, strict=True):
+        dim.dim_value = size
+    return len(dims) - len(fixed)
+
+
+def _open_error(
+    inputs: Mapping[str, onnx.ValueInfoProto], left: Sequence[OpenDimension], unranked: Sequence[str]
+) -> RecipeError:
+    lines = [
+        f"input {d.input!r} dimension {d.index} ({d.symbol or 'unnamed'}): try {' or '.join(map(str, d.proposals))}"
+        for d in left
+    ] + [f"input {name!r} states no shape at all" for name in unranked]
+    overrides = []
+    for name in dict.fromkeys(d.input for d in left):
+        proposed = {d.index: d.proposals[-1] for d in left if d.input == name}
+        dims = inputs[name].type.tensor_type.shape.dim
+        sizes = [proposed.get(index, dim.dim_value) for index, dim in enumerate(dims)]
+        overrides.append(f"model.inputs.{name}.shape=[{','.join(map(str, sizes))}]")
+    overrides += [f"model.inputs.{name}.shape=[1,3,960,960]" for name in unranked]
+    return RecipeError(
+        "the model has dimensions that no shape in the recipe fixes:" + "".join(f"\n    {line}" for line in lines),
+        where="model.inputs",
+        remedy="Fix them, for example: " + " ".join(overrides),
+    )
+
+
+def _shape_text(value: onnx.ValueInfoProto) -> str:
+    dims = value.type.tensor_type.shape.dim
+    return "[" + ",".join(str(dim.dim_value) if is_static(dim) else dim.dim_param or "?" for dim in dims) + "]"

@@ -1,0 +1,142 @@
+"""Compute before the build what does not depend on the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from anfbuild.errors import StepError
+from anfbuild.graph.edit import PassResult, constants, remove_nodes, subgraphs
+from anfbuild.graph.execute import Session
+from anfbuild.graph.shapes import infer, known_shapes
+
+# Another run gives another value.
+_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+# Initializers are tensors.
+_NO_TENSORS = {"SequenceConstruct", "SequenceEmpty", "SplitToSequence", "Optional"}
+# Folding these would undo what a quantized source model states.
+_QUANTIZATION = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
+
+
+def run(model: onnx.ModelProto) -> PassResult:
+    """Requires no initializer among the inputs; the more input dimensions are static, the more it can do.
+
+    Ensures that values of Constant nodes are initializers, and that standard operators on initializers alone, and
+    Shape and Size of values with static shapes, are replaced by their values, computed by the CPU session that also
+    runs the whole model. Random operators, quantization operators, nodes with subgraphs and nodes that make a graph
+    output stay. Raises StepError for a constant that is a string or sparse tensor.
+    """
+    lifted = _lift(model)
+    folded = 0
+    while step := _fold_shapes(model) + _fold_ready(model):
+        folded += step
+    notes = [f"lifted {lifted} Constant nodes"] * bool(lifted) + [f"folded {folded} nodes"] * bool(folded)
+    return PassResult("fold_constants", lifted + folded, notes)
+
+
+def _lift(model: onnx.ModelProto) -> int:
+    outputs = {value.name for value in model.graph.output}
+    lifted = []
+    for position, node in enumerate(model.graph.node):
+        if node.op_type == "Constant" and node.domain == "" and node.output[0] not in outputs:
+            model.graph.initializer.append(_tensor_of(node))
+            lifted.append(position)
+    remove_nodes(model.graph, lifted)
+    return len(lifted)
+
+
+def _tensor_of(node: onnx.NodeProto) -> onnx.TensorProto:
+    """The value of a Constant node, under the name of its output."""
+    name = node.output[0]
+    value = node.attribute[0]
+    if value.name == "value" and value.t.data_type != onnx.TensorProto.STRING:
+        tensor = onnx.TensorProto()
+        tensor.CopyFrom(value.t)
+        tensor.name = name
+        return tensor
+    arrays: dict[str, np.ndarray] = {
+        "value_float": np.array(value.f, np.float32),
+        "value_floats": np.array(value.floats, np.float32),
+        "value_int": np.array(value.i, np.int64),
+        "value_ints": np.array(value.ints, np.int64),
+    }
+    if value.name not in arrays:
+        raise StepError(
+            f"constant {name!r} is a string or sparse tensor, which is not supported",
+            where=f"node {node.name or '(unnamed)'} (Constant)",
+            remedy="Cut that part of the model with model.outputs, or export the model without it.",
+        )
+    return numpy_helper.from_array(arrays[value.name], name)
+
+
+def _fold_shapes(model: onnx.ModelProto) -> int:
+    """Replace Shape and Size of values whose shape is known by what they return."""
+    wanted = [node for node in model.graph.node if node.op_type in ("Shape", "Size") and node.domain == ""]
+    if not wanted:
+        return 0
+    shapes = known_shapes(infer(model))
+    values = {node.output[0]: _shape_value(node, shapes[node.input[0]]) for node in wanted if node.input[0] in shapes}
+    return _replace(model, values)
+
+
+def _shape_value(node: onnx.NodeProto, shape: tuple[int, ...]) -> np.ndarray:
+    if node.op_type == "Size":
+        return np.array(np.prod(shape, dtype=np.int64))
+    bounds = {entry.name: int(entry.i) for entry in node.attribute}
+    return np.array(shape[bounds.get("start", 0) : bounds.get("end", len(shape))], np.int64)
+
+
+def _fold_ready(model: onnx.ModelProto) -> int:
+    """Replace the nodes that depend on initializers alone by what the CPU session computes for them."""
+    graph = model.graph
+    known = set(constants(graph))
+    outputs = {value.name for value in graph.output}
+    ready: list[onnx.NodeProto] = []
+    for node in graph.node:
+        is_ready = all(not name or name in known for name in node.input) and outputs.isdisjoint(node.output)
+        if is_ready and _is_foldable(node):
+            known.update(node.output)
+            ready.append(node)
+    if not ready:
+        return 0
+    names = [name for node in ready for name in node.output if name]
+    return _replace(model, Session(_part(model, ready, names)).run({}))
+
+
+def _is_foldable(node: onnx.NodeProto) -> bool:
+    return (
+        node.domain == ""
+        and bool(node.input)
+        and node.op_type not in _RANDOM | _NO_TENSORS | _QUANTIZATION
+        and next(subgraphs(node), None) is None
+    )
+
+
+def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto], outputs: list[str]) -> onnx.ModelProto:
+    """A model without inputs, of `nodes` and the initializers that they read."""
+    read = {name for node in nodes for name in node.input}
+    part = onnx.ModelProto(ir_version=model.ir_version)
+    part.opset_import.extend(model.opset_import)
+    part.graph.name = "constants"
+    part.graph.node.extend(nodes)
+    part.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name in read)
+    part.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)  # the runtime infers their types
+    return part
+
+
+def _replace(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> int:
+    """Let initializers take the place of the nodes that make `values`; returns how many nodes."""
+    graph = model.graph
+    outputs = {value.name for value in graph.output}
+    doomed = [
+        position
+        for position, node in enumerate(graph.node)
+        if any(name in values for name in node.output) and outputs.isdisjoint(node.output)
+    ]
+    names = [name for position in doomed for name in graph.node[position].output if name]
+    remove_nodes(graph, doomed)
+    graph.initializer.extend(numpy_helper.from_array(np.asarray(values[name]), name) for name in names)
+    return len(doomed)

@@ -1,0 +1,157 @@
+"""Shapes of values, open dimensions, and what a node costs in multiply-accumulates."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+import onnx
+
+from anfbuild.errors import StepError
+from anfbuild.graph.edit import attribute
+
+# "(op_type:Conv, node name: head/conv): [ShapeInferenceError] ..."
+_BAD_NODE = re.compile(r"op_type:\s*(?P<type>[^,)]+), node name:\s*(?P<name>[^)]*)\)")
+
+_BATCH = (1,)
+_IMAGE = (320, 640, 960)
+_SEQUENCE = (32, 64, 128)
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenDimension:
+    """A dimension of an input that the model leaves to whoever runs it."""
+
+    input: str
+    index: int
+    symbol: str
+    """The model's own name for it; empty when it has none."""
+    proposals: tuple[int, ...]
+    """Sensible sizes, the preferred one last: batch 1; multiples of 32, which suit strided networks and HTP tiles."""
+
+
+def input_values(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """The inputs that are fed: IR 3 lists the initializers as inputs too."""
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in initializers]
+
+
+def open_dimensions(model: onnx.ModelProto) -> list[OpenDimension]:
+    """Every dimension of every input that has no fixed size, in the order of the model."""
+    return [
+        OpenDimension(value.name, index, dim.dim_param, _proposals(index, len(value.type.tensor_type.shape.dim)))
+        for value in input_values(model)
+        for index, dim in enumerate(value.type.tensor_type.shape.dim)
+        if not is_static(dim)
+    ]
+
+
+def is_static(dim: onnx.TensorShapeProto.Dimension) -> bool:
+    """Whether the size of `dim` is fixed. Some exporters write -1 or 0 for "any"."""
+    return bool(dim.HasField("dim_value")) and dim.dim_value > 0
+
+
+def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
+    """A copy of `model` in which onnx's shape inference, values of small integer tensors included, wrote value_info.
+
+    With `strict`, raises StepError naming the node whose shapes contradict each other.
+    """
+    try:
+        return onnx.shape_inference.infer_shapes(model, strict_mode=strict, data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError) as error:
+        text = " ".join(str(error).split())
+        node = _BAD_NODE.search(text)
+        raise StepError(
+            f"shapes do not fit together: {text}",
+            where=f"node {node['name'].strip() or '(unnamed)'} ({node['type'].strip()})" if node else None,
+            remedy="Check model.inputs.*.shape against what the model was made for.",
+        ) from error
+
+
+def known_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+    """Name -> shape, for the values whose every dimension the model states, nothing inferred."""
+    graph = model.graph
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    for value in [*graph.input, *graph.value_info, *graph.output]:
+        if value.type.HasField("tensor_type") and value.type.tensor_type.HasField("shape"):
+            dims = value.type.tensor_type.shape.dim
+            if all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims):
+                shapes.setdefault(value.name, tuple(dim.dim_value for dim in dims))
+    return shapes
+
+
+def value_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+    """Name -> shape of every input, initializer and node output of the main graph (() is a scalar).
+
+    Shapes that the model does not state are inferred, those of com.microsoft's QuantizeLinear and DequantizeLinear
+    too. Raises StepError naming the first node and value whose shape is not static.
+    """
+    shapes = known_shapes(model)
+    if next(_unknown(model, shapes), None) is not None:
+        shapes = known_shapes(infer(_with_standard_qdq(model))) | shapes
+    for node, name in _unknown(model, shapes):
+        raise StepError(
+            f"value {name!r} has no static shape",
+            where=f"node {node.name or '(unnamed)'} ({node.op_type})",
+            remedy="Cut the model before this node (model.outputs takes the name of any tensor), and do its work after "
+            "the model.",
+        )
+    return shapes
+
+
+def node_macs(model: onnx.ModelProto) -> dict[str, int]:
+    """Node name -> multiply-accumulates of one run; 0 for operators that do none to speak of.
+
+    Conv: output elements x input channels of a group x kernel elements (taps that fall on padding count, as is usual).
+    ConvTranspose: input elements x output channels of a group x kernel elements.
+    Gemm, MatMul: output elements x length of the summed axis.
+    A 3x3 convolution, 256 to 256 channels, 112x112: 112 x 112 x 256 x 256 x 9 = 7.40e9, that is 14.8 GFLOP.
+
+    Raises StepError when a shape is not static, or when node names are missing or repeated.
+    """
+    shapes = value_shapes(model)
+    macs: dict[str, int] = {}
+    for node in model.graph.node:
+        if not node.name or node.name in macs:
+            raise StepError(
+                f"a {node.op_type} node has {'the name of another' if node.name else 'no name'}: {node.name!r}",
+                remedy="Clean the model first: it gives every node a name of its own.",
+            )
+        macs[node.name] = _macs(node, shapes)
+    return macs
+
+
+def _macs(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
+    if node.domain not in ("", "ai.onnx"):
+        return 0
+    if node.op_type == "Conv":  # weights: (output channels, input channels of a group, kernel...)
+        return math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[1]][1:])
+    if node.op_type == "ConvTranspose":  # weights: (input channels, output channels of a group, kernel...)
+        return math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
+    if node.op_type == "Gemm":
+        return math.prod(shapes[node.output[0]]) * shapes[node.input[0]][0 if attribute(node, "transA", 0) else 1]
+    if node.op_type == "MatMul":
+        return math.prod(shapes[node.output[0]]) * shapes[node.input[0]][-1]
+    return 0
+
+
+def _unknown(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[onnx.NodeProto, str]]:
+    return ((node, name) for node in model.graph.node for name in node.output if name and name not in shapes)
+
+
+def _with_standard_qdq(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy in which com.microsoft's Q and DQ, of whose shapes onnx knows nothing, are the standard ones."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for node in copy.graph.node:
+        if node.domain == "com.microsoft" and node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            node.domain = ""
+    return copy
+
+
+def _proposals(index: int, rank: int) -> tuple[int, ...]:
+    if index == 0:
+        return _BATCH
+    return _IMAGE if rank >= 4 else _SEQUENCE

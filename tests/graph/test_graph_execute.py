@@ -1,0 +1,138 @@
+"""The one maker of CPU sessions: reference settings, checked feeds, any tensor as an extra output."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from graph_models import Builder, conv_model
+
+from anfbuild.errors import StepError
+from anfbuild.graph import Session, save, serialize
+
+X = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
+
+
+def test_a_model_runs_from_memory_bytes_and_file(tmp_path):
+    model = conv_model()
+    save(model, tmp_path / "m.onnx")
+    values = [Session(m, threads=1).run({"x": X})["y"] for m in (model, serialize(model), tmp_path / "m.onnx")]
+    assert values[0].shape == (1, 4, 8, 8)
+    assert (values[0] == values[1]).all()
+    assert (values[0] == values[2]).all()
+
+
+def test_inputs_and_outputs_are_described():
+    session = Session(conv_model(height="h"))
+    assert session.inputs == {"x": (np.dtype(np.float32), (1, 3, None, 8))}
+    assert session.outputs == ["y"]
+
+
+def test_initializers_listed_as_inputs_need_not_be_fed():
+    b = Builder()
+    b.node("MatMul", ["x", b.weights(2, 2)], "y")
+    model = b.model({"x": [1, 2], b.initializers[0].name: [2, 2]}, {"y": [1, 2]}, opset=8, ir=3)
+    assert list(Session(model).inputs) == ["x"]
+
+
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_any_tensor_can_be_returned_and_the_model_stays_as_it_was(as_bytes):
+    model = conv_model()
+    before = serialize(model)
+    inner, weights = model.graph.node[0].output[0], model.graph.initializer[0].name
+    session = Session(before if as_bytes else model, outputs=["y", inner, "x", weights, inner])
+    assert session.outputs == ["y", inner, "x", weights]
+    values = session.run({"x": X})
+    assert (np.maximum(values[inner], 0) == values["y"]).all()
+    assert values[inner].min() < 0
+    assert (values["x"] == X).all()
+    assert values[weights].shape == (4, 3, 3, 3)
+    assert serialize(model) == before
+
+
+def test_an_unknown_extra_output_is_refused_with_the_nearest_name():
+    with pytest.raises(StepError, match="did you mean 't2'"):
+        Session(conv_model(), outputs=["t22"])
+
+
+@pytest.mark.parametrize(
+    ("feeds", "says"),
+    [
+        ({}, r"'x' is not fed: expected float32 \[1,3,8,8\]"),
+        ({"x": X, "z": X}, "no input 'z'"),
+        ({"x": X.astype(np.float64)}, r"'x': expected float32 \[1,3,8,8\], found float64 \[1,3,8,8\]"),
+        ({"x": X[:, :, :4]}, r"'x': expected float32 \[1,3,8,8\], found float32 \[1,3,4,8\]"),
+        ({"x": X[0]}, r"'x': expected float32 \[1,3,8,8\], found float32 \[3,8,8\]"),
+    ],
+)
+def test_a_wrong_feed_is_refused(feeds, says):
+    with pytest.raises(StepError, match=says):
+        Session(conv_model()).run(feeds)
+
+
+def test_open_dimensions_take_any_size():
+    assert Session(conv_model(height="h")).run({"x": X[:, :, :5]})["y"].shape == (1, 4, 5, 8)
+
+
+def test_nan_comes_back_as_it_is():
+    b = Builder()
+    b.node("Log", ["x"], "y")
+    assert np.isnan(Session(b.model({"x": [1]}, {"y": [1]})).run({"x": np.array([-1], np.float32)})["y"]).all()
+
+
+def test_an_operator_that_the_cpu_does_not_know_is_named():
+    b = Builder()
+    b.node("EPContext", ["x"], "y", domain="vendor")
+    model = b.model({"x": [1]}, {"y": [1]})
+    model.opset_import.add(domain="vendor", version=1)
+    with pytest.raises(StepError, match="EPContext"):
+        Session(model)
+
+
+def test_a_failing_run_is_an_error():
+    b = Builder()
+    b.node("Reshape", ["x", "shape"], "y")
+    model = b.model({"x": [4]}, {"y": None})
+    model.graph.input.append(onnx.helper.make_tensor_value_info("shape", onnx.TensorProto.INT64, [1]))
+    with pytest.raises(StepError, match="fails on the CPU"):
+        Session(model).run({"x": np.zeros(4, np.float32), "shape": np.array([3])})
+
+
+def test_strings_are_refused():
+    b = Builder()
+    b.node("Identity", ["x"], "y")
+    model = b.model({"x": [1]}, {"y": [1]}, kind=onnx.TensorProto.STRING)
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
+    with pytest.raises(StepError, match=r"'x' is of type tensor\(string\)"):
+        Session(model)
+
+
+def test_u8_by_s8_products_do_not_saturate():
+    """Without session.x64quantprecision, AVX2 hosts add pairs of products in 16 bits: 2 x 255 x 127 is over 32767."""
+    size = 64
+    b = Builder()
+    product = b.node("MatMulInteger", ["x", b.constant(np.full((size, size), 127, np.int8))])
+    b.node("Cast", [product], "y", to=onnx.TensorProto.FLOAT)
+    model = b.model({"x": [1, size]}, {"y": [1, size]}, kind=onnx.TensorProto.UINT8)
+    result = Session(model).run({"x": np.full((1, size), 255, np.uint8)})["y"]
+    assert (result == size * 255 * 127).all()
+
+
+def test_the_settings_are_those_of_a_reference(monkeypatch):
+    made = []
+    inference_session = ort.InferenceSession
+
+    def spy(data, options, providers):
+        session = inference_session(data, options, providers=providers)
+        made.append((session, options))
+        return session
+
+    monkeypatch.setattr(ort, "InferenceSession", spy)
+    Session(conv_model(), threads=2)
+    session, options = made[0]
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    assert options.graph_optimization_level == ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    assert options.get_session_config_entry("session.x64quantprecision") == "1"
+    assert options.intra_op_num_threads == 2
+    assert options.log_severity_level == 3

@@ -1,0 +1,122 @@
+"""What does not depend on the inputs is computed once, bit for bit as the session would."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from graph_models import Builder, assert_same_floats, op_types
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from anfbuild.errors import StepError
+from anfbuild.graph import Session
+from anfbuild.graph.passes import fold_constants
+
+
+def values(model):
+    return {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({"value": numpy_helper.from_array(np.arange(4, dtype=np.float32))}, np.arange(4, dtype=np.float32)),
+        ({"value_float": 2.5}, np.float32(2.5)),
+        ({"value_floats": [1.0, 2.0, 3.0, 4.0]}, np.array([1, 2, 3, 4], np.float32)),
+        ({"value_int": 3}, np.int64(3)),
+        ({"value_ints": [1, 2, 3, 4]}, np.array([1, 2, 3, 4], np.int64)),
+    ],
+)
+def test_constant_nodes_become_initializers(attributes, expected):
+    b = Builder()
+    constant = b.node("Constant", [], "k", **attributes)
+    b.node("Add", ["x", b.node("Cast", [constant], to=TensorProto.FLOAT)], "y")
+    model = b.model({"x": [4]}, {"y": [4]})
+    before = onnx.ModelProto.FromString(model.SerializeToString())
+    assert fold_constants.run(model).notes == ["lifted 1 Constant nodes", "folded 1 nodes"]
+    assert op_types(model) == ["Add"]
+    assert values(model)["k"].dtype == expected.dtype
+    assert (values(model)["k"] == expected).all()
+    assert_same_floats(before, model, x=[4])
+
+
+def test_string_constants_are_refused():
+    b = Builder()
+    b.node("Constant", [], "k", value_string="word")
+    with pytest.raises(StepError, match="'k' is a string or sparse tensor"):
+        fold_constants.run(b.model({"x": [4]}, {"x": [4]}))
+
+
+def test_shapes_of_static_values_are_folded_through_reshape():
+    b = Builder()
+    rows = b.node("Shape", ["x"], start=0, end=1)
+    shape = b.node("Concat", [rows, b.constant(np.array([-1]))], axis=0)
+    flat = b.node("Reshape", ["x", shape])
+    size = b.node("Cast", [b.node("Size", [flat])], to=TensorProto.FLOAT)
+    last = b.node("Cast", [b.node("Shape", [flat], start=-1)], to=TensorProto.FLOAT)
+    b.node("Add", [b.node("Mul", [flat, size]), last], "y")
+    model = b.model({"x": [2, 3, 4]}, {"y": None})
+    before = onnx.ModelProto.FromString(model.SerializeToString())
+    fold_constants.run(model)
+    assert op_types(model) == ["Reshape", "Mul", "Add"]
+    assert values(model)[shape].tolist() == [2, -1]
+    assert_same_floats(before, model, x=[2, 3, 4])
+
+
+def test_shapes_of_open_values_stay():
+    b = Builder()
+    b.node("Cast", [b.node("Shape", ["x"])], "y", to=TensorProto.FLOAT)
+    model = b.model({"x": ["n", 3]}, {"y": None})
+    assert fold_constants.run(model).changed == 0
+
+
+def test_random_and_quantization_operators_and_outputs_stay():
+    b = Builder()
+    one = b.constant(np.ones(3, np.float32))
+    noise = b.node("RandomNormalLike", [one])
+    q = b.node("QuantizeLinear", [one, b.constant(np.float32(0.1)), b.constant(np.uint8(0))])
+    d = b.node("DequantizeLinear", [q, b.constant(np.float32(0.1)), b.constant(np.uint8(0))])
+    b.node("Sum", ["x", noise, d], "y")
+    b.node("Neg", [one], "z")
+    model = b.model({"x": [3]}, {"y": [3], "z": [3]})
+    assert fold_constants.run(model).changed == 0
+    assert op_types(model) == ["RandomNormalLike", "QuantizeLinear", "DequantizeLinear", "Sum", "Neg"]
+
+
+def test_sequences_are_no_initializers():
+    b = Builder()
+    parts = b.node("SequenceConstruct", [b.constant(np.ones(3, np.float32)), b.constant(np.zeros(3, np.float32))])
+    b.node("Add", ["x", b.node("ConcatFromSequence", [parts], axis=0)], "y")
+    model = b.model({"x": [6]}, {"y": [6]})
+    assert fold_constants.run(model).changed == 0
+
+
+def test_branches_stay_as_they_are():
+    b = Builder()
+    shared = b.node("Neg", [b.constant(np.ones(3, np.float32))], "shared")
+    out = [helper.make_tensor_value_info("o", TensorProto.FLOAT, [3])]
+    branch = helper.make_graph([helper.make_node("Add", ["x", shared], ["o"])], "b", [], out)
+    b.node("If", [b.constant(np.bool_(True))], "y", then_branch=branch, else_branch=branch)
+    model = b.model({"x": [3]}, {"y": [3]})
+    before = onnx.ModelProto.FromString(model.SerializeToString())
+    fold_constants.run(model)
+    assert op_types(model) == ["If"]
+    assert_same_floats(before, model, x=[3])
+
+
+@given(st.data())
+def test_folded_values_are_those_of_the_session_bit_for_bit(data):
+    b = Builder(data.draw(st.integers(0, 99)))
+    known = [b.weights(3, 3), b.positive(3, 3)]
+    for _ in range(data.draw(st.integers(1, 6))):
+        op = data.draw(st.sampled_from(["Add", "Mul", "MatMul", "Sigmoid", "Transpose"]))
+        arguments = 2 if op in ("Add", "Mul", "MatMul") else 1
+        known.append(b.node(op, [data.draw(st.sampled_from(known)) for _ in range(arguments)]))
+    b.node("Add", ["x", known[-1]], "y")
+    model = b.model({"x": [3, 3]}, {"y": [3, 3]})
+    expected = Session(model, threads=1).run({"x": np.zeros((3, 3), np.float32)})["y"]
+    fold_constants.run(model)
+    assert op_types(model) == ["Add"]
+    assert (Session(model, threads=1).run({"x": np.zeros((3, 3), np.float32)})["y"] == expected).all()

@@ -1,0 +1,114 @@
+"""Loading and saving: every bad file is refused by name, good ones come back as they were."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from graph_models import Builder, conv_model
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anfbuild.errors import StepError
+from anfbuild.graph import load, save, serialize
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    model = conv_model()
+    model.metadata_props.add(key="character", value="abc")
+    save(model, tmp_path / "m.onnx")
+    assert load(tmp_path / "m.onnx") == model
+
+
+def test_saving_is_deterministic_for_maps_too(tmp_path):
+    first, second = conv_model(), conv_model()
+    onnx.helper.set_model_props(first, {"a": "1", "b": "2"})
+    onnx.helper.set_model_props(second, {"a": "1", "b": "2"})
+    save(first, tmp_path / "a.onnx")
+    save(second, tmp_path / "b.onnx")
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_old_models_that_list_initializers_as_inputs_are_loaded(tmp_path):
+    b = Builder()
+    b.node("MatMul", ["x", b.weights(2, 2)], "y")
+    inputs = {"x": [1, 2], b.initializers[0].name: [2, 2]}
+    model = b.model(inputs, {"y": [1, 2]}, opset=8, ir=3)
+    save(model, tmp_path / "m.onnx")
+    assert load(tmp_path / "m.onnx").ir_version == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "no such model file"),
+        (b"", "empty"),
+        (b"\xff" * 64, "not an ONNX file"),
+        (b"this is a page of text, saved under the wrong name", "not an ONNX"),
+        (onnx.ModelProto(producer_name="p").SerializeToString(), "no IR version"),
+    ],
+)
+def test_a_bad_file_is_refused_by_name(tmp_path, content, says):
+    path = tmp_path / "m.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(StepError, match=says) as caught:
+        load(path)
+    assert caught.value.where == str(path)
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(StepError, match="cannot be read"):
+        load(tmp_path)
+
+
+@given(cut=st.floats(0.0, 0.999))
+def test_a_file_cut_short_anywhere_is_refused(tmp_path_factory, cut):
+    data = serialize(conv_model())
+    path = tmp_path_factory.mktemp("cut") / "m.onnx"
+    path.write_bytes(data[: int(len(data) * cut)])
+    with pytest.raises(StepError):
+        load(path)
+
+
+def test_the_checker_names_the_node(tmp_path):
+    model = conv_model()
+    model.graph.node[0].attribute.add(name="colour", i=1, type=onnx.AttributeProto.INT)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(serialize(model))
+    with pytest.raises(StepError, match="colour") as caught:
+        load(path)
+    assert caught.value.where == f"{path}, node conv (Conv)"
+
+
+def external(folder, location):
+    """A model in `folder` whose weights lie at `location`."""
+    onnx.save(conv_model(), folder / "m.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    model = onnx.load(folder / "m.onnx", load_external_data=False)
+    for entry in model.graph.initializer[0].external_data:
+        if entry.key == "location":
+            entry.value = location
+    (folder / "m.onnx").write_bytes(serialize(model))
+    return folder / "m.onnx"
+
+
+def test_external_data_beside_the_model_are_read_in(tmp_path):
+    model = load(external(tmp_path, "weights.bin"))
+    assert model.graph.initializer[0].raw_data == conv_model().graph.initializer[0].raw_data
+
+
+def test_missing_external_data_are_named(tmp_path):
+    with pytest.raises(StepError, match=r"nowhere\.bin") as caught:
+        load(external(tmp_path, "nowhere.bin"))
+    assert caught.value.where == str(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("where", ["../weights.bin", "sub/../../weights.bin", "absolute", "link"])
+def test_external_data_outside_the_folder_are_refused(tmp_path, where):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    secret = tmp_path / "weights.bin"
+    secret.write_bytes(b"\0" * 4096)
+    if where == "link":
+        (folder / "link").symlink_to(secret)
+    with pytest.raises(StepError, match="outside the model's folder"):
+        load(external(folder, str(secret) if where == "absolute" else where))
