@@ -50,10 +50,10 @@ class Histogram:
         many values at least lie beyond any limit.
         """
         exponent = self._make_room(float(minima.min()), float(maxima.max()))
-        for counts, found in zip(self._counts, (values, minima, maxima), strict=True):
+        for counts, found, each in zip(self._counts, (values, minima, maxima), (weight, 1, 1), strict=True):
             index = np.floor(found * np.float32(2.0**-exponent)).astype(np.intp)  # exact: a power of two
             index -= self._first
-            counts += np.bincount(index.ravel(), minlength=BINS) * (weight if found is values else 1)
+            counts += np.bincount(index.ravel(), minlength=BINS) * each
         self._zeros += (values.size - int(np.count_nonzero(values))) * weight
 
     def statistics(self) -> TensorStatistics:

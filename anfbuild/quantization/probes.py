@@ -38,7 +38,7 @@ class Probe:
 
     output: str
     rows: int
-    """The probe holds this many minima of rows, as many maxima, and then the sample."""
+    """The probe holds this many minima of rows, as many maxima, and then the sample; 0: the whole tensor alone."""
     stride: int
     """Each value of the sample stands for so many of the tensor."""
     falling: bool = False
@@ -93,6 +93,11 @@ class _Builder:
 
     def observe(self, name: str, shape: tuple[int, ...], *, may_be_nan: bool) -> None:
         size = math.prod(shape)
+        if size <= SAMPLE:  # NaN is seen in it
+            self._groups[name] = [helper.make_node("Reshape", [name, self._ints(-1)], [f"{self._prefix}/{name}/probe"])]
+            self._group[name] = name
+            self.probes[name] = Probe(f"{self._prefix}/{name}/probe", rows=0, stride=1)
+            return
         rows = next(rows for rows in range(min(size, _MAX_ROWS), 0, -1) if size % rows == 0)
         stride = sample_stride(size, shape)
         taken = size if stride == 1 else min(SAMPLE, -(-size // stride))

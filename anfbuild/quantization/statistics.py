@@ -93,9 +93,12 @@ def collect(model: onnx.ModelProto, samples: Iterable[tuple[str, Mapping[str, np
         for name, probe in probed.probes.items():
             stack = np.stack([found[probe.output] for found in values])
             minima, maxima = stack[:, : probe.rows], stack[:, probe.rows : 2 * probe.rows]
-            if probe.falling:
+            sampled = stack[:, 2 * probe.rows :]
+            if not probe.rows:
+                minima = maxima = sampled
+            elif probe.falling:
                 minima, maxima = maxima, minima
-            histograms[name].add(stack[:, 2 * probe.rows :], minima, maxima, probe.stride)
+            histograms[name].add(sampled, minima, maxima, probe.stride)
         count += len(batch)
     if not count:
         raise StepError("there is no calibration sample", remedy="Set dataset.samples to at least 1.")
