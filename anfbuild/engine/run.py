@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -148,8 +149,8 @@ class Build:
         """doit's question: is there a result under the step's key?"""
         try:
             hit = self._resolve(name)
-        except AnfbuildError as error:
-            self.error = error
+        except Exception as error:
+            self.error = _as_user_error(name, error)
             return False
         if hit is not None:
             self._tell(Event("hit", name, hit.key))
@@ -160,13 +161,10 @@ class Build:
         try:
             if self.error is None:
                 self._execute(name)
-        except (AnfbuildError, KeyboardInterrupt) as error:
+        except KeyboardInterrupt as error:
             self.error = error
-        except OSError as error:
-            self.error = _disk_error(name, error)
         except Exception as error:
-            self.error = StepError(f"step {name!r} broke: {type(error).__name__}: {error}", remedy="See --debug.")
-            self.error.__cause__ = error
+            self.error = _as_user_error(name, error)
         if self.error is not None:
             self._tell(Event("failed", name))
         return self.error is None
@@ -255,7 +253,10 @@ class Build:
         job.scratch.mkdir()
         self._tell(Event("start", name, key))
         started = time.perf_counter()
-        step.run(job)
+        try:
+            step.run(job)
+        except AnfbuildError as error:
+            raise _without_workspace(error, folder) from error
         seconds = time.perf_counter() - started
         self._refuse_moving_inputs(name, manifest)
         meta = {"manifest": manifest, "seconds": round(seconds, 3), "observations": observations}
@@ -293,6 +294,35 @@ class _InputDamaged(Exception):
     def __init__(self, step: str) -> None:
         self.step = step
         super().__init__(step)
+
+
+def _without_workspace(error: AnfbuildError, folder: Path) -> AnfbuildError:
+    """The same error with its paths as a user knows them: `fetch/model.onnx`, not a folder that is gone by now."""
+
+    def shown(text: str) -> str:
+        return text.replace(f"{folder / 'inputs'}{os.sep}", "").replace(f"{folder}{os.sep}", "")
+
+    return type(error)(
+        shown(error.what),
+        where=None if error.where is None else shown(error.where),
+        choices=map(shown, error.choices),
+        remedy=None if error.remedy is None else shown(error.remedy),
+    )
+
+
+def _as_user_error(name: str, error: Exception) -> AnfbuildError:
+    """What a step, or the look for its result, ended with, as an error that a user can act on."""
+    if isinstance(error, AnfbuildError):
+        return error
+    if isinstance(error, OSError):
+        told = _disk_error(name, error)
+    else:
+        told = StepError(
+            f"step {name!r} broke: {type(error).__name__}: {error}",
+            remedy="This is a fault of anfbuild: run again with --debug and report what it shows.",
+        )
+    told.__cause__ = error
+    return told
 
 
 def _disk_error(name: str, error: OSError) -> StepError:
