@@ -89,6 +89,8 @@ def _single(arguments: Arguments, project: Path, build: Build | None, console: C
     if outcome.summary:
         console.table(outcome.summary)
     if outcome.error is not None:
+        if arguments.debug:
+            traceback.print_exception(outcome.error)
         _stderr(str(outcome.error))
     return outcome.exit_code, outcome.to_json()
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import anfbuild
 from anfbuild.cli.console import Console
+from anfbuild.cli.located import located
 from anfbuild.cli.preflight import check
 from anfbuild.cli.seam import describe
 from anfbuild.engine.run import Build, Event
@@ -81,7 +82,9 @@ def build(recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, r
             raise run.error
         return _export(run, recipe, project, folder, latest, started)
     except AnfbuildError as error:
-        return Outcome(recipe.name, error.exit_code, steps=_steps(run) if run else (), error=error)
+        told = located(error, recipe)
+        told.__cause__ = error
+        return Outcome(recipe.name, told.exit_code, steps=_steps(run) if run else (), error=told)
 
 
 def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Build:
