@@ -118,7 +118,7 @@ def _print_config(arguments: Arguments, project: Path) -> int:
 
 
 def _print_json(document: dict[str, Any]) -> None:
-    write(json.dumps(document, indent=2, ensure_ascii=False) + "\n", sys.stdout)
+    write(json.dumps(document, indent=2) + "\n", sys.stdout)  # ASCII, which every stream can take
 
 
 def _stderr(text: str) -> None:

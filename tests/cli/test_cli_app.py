@@ -18,10 +18,14 @@ ROOT = Path(anfbuild.__file__).parents[1]
 pytestmark = pytest.mark.usefixtures("project")
 
 
-def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     return subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False, **options
+        [sys.executable, *arguments],
+        env=environment,
+        capture_output=True,
+        encoding=variables.get("PYTHONIOENCODING", "utf-8"),
+        check=False,
     )
 
 
@@ -131,3 +135,14 @@ def test_as_a_module() -> None:
     assert run.returncode == 2
     assert run.stdout == ""
     assert run.stderr.startswith("anfbuild: command line: there is no recipe 'nope'")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_encoding_of_the_terminal(project: Path, encoding: str) -> None:
+    (project / "recipes" / "名.yaml").write_text("dataset: {sample: 1}\n")
+    run = python("-m", "anfbuild", "+recipe='–'", PYTHONIOENCODING=encoding)
+    assert run.returncode == 2
+    assert "there is no recipe" in run.stderr
+    assert "Traceback" not in run.stderr
+    run = python("-m", "anfbuild", "+recipe='–'", "--json", PYTHONIOENCODING=encoding)
+    assert json.loads(run.stdout)["error"]["choices"] == ["ocr_detect", "plain", "名"]
