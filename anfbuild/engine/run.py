@@ -10,6 +10,7 @@ import dataclasses
 import errno
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ from anfbuild.engine.store import Damaged, Result, Store
 from anfbuild.errors import AnfbuildError, RecipeError, StepError, did_you_mean
 
 _ATTEMPTS = 3
-"""How often a step is tried when blobs that it reads turn out damaged and have to be rebuilt first."""
+"""How often the same damaged blobs are rebuilt before the disk is taken for broken."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,15 +207,17 @@ class Build:
     # ---- execution
 
     def _execute(self, name: str) -> Result:
-        for _ in range(_ATTEMPTS):
+        damaged: Counter[str] = Counter()
+        while max(damaged.values(), default=0) < _ATTEMPTS:
             needs = {need: self.result(need) for need, _ in self._needs(name)}
             manifest = self._manifest(name)
             assert manifest is not None, "all needs have results"
             key = action_key(manifest)
             try:
                 return self._execute_locked(name, key, manifest, needs)
-            except _InputDamaged as damaged:
-                self._rebuild(damaged.step)
+            except _InputDamaged as found:
+                damaged[found.step] += 1
+                self._rebuild(found.step)
         raise StepError(
             f"the inputs of step {name!r} are damaged again each time they are rebuilt",
             where=str(self._store.root),
