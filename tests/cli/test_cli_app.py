@@ -102,6 +102,11 @@ def test_debug_shows_the_traceback(build: Any, capsys: pytest.CaptureFixture[str
     assert 'raise ZeroDivisionError("by zero")' in capsys.readouterr().err
 
 
+def test_debug_shows_what_is_behind_an_outcomes_error(build: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["+recipe=plain", "dataset.samples=103", "--debug"], build=build) == 3
+    assert "anfbuild.errors.GateError: accuracy_drop is 0.2" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", [["--cfg", "job"], ["--cfg=job"], ["-c", "job"]])
 def test_the_composed_recipe(build: Any, capsys: pytest.CaptureFixture[str], option: list[str]) -> None:
     assert main([*option, "+recipe=plain", "dataset.samples=4"], build=build) == 0
