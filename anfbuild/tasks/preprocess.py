@@ -34,7 +34,7 @@ def preprocess(image: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]
     height, width = _size(spec, layout, channels)
     pixels = _ordered(resize(image, height, width), channels)
     if dtype == "uint8":
-        return _laid_out(_unchanged(pixels, spec), layout)
+        return _laid_out(_unchanged(pixels, spec).transpose(2, 0, 1), layout)
     return _laid_out(_normalised(pixels, spec, channels), layout)
 
 
@@ -53,9 +53,9 @@ def resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint
     return np.floor(values + np.float32(0.5)).astype(np.uint8)
 
 
-def _laid_out(image: NDArray[T], layout: str) -> NDArray[T]:
-    """(height, width, channels) → a batch of one."""
-    return np.ascontiguousarray((image.transpose(2, 0, 1) if layout == "NCHW" else image)[None])
+def _laid_out(planes: NDArray[T], layout: str) -> NDArray[T]:
+    """(channels, height, width) → a batch of one."""
+    return np.ascontiguousarray((planes if layout == "NCHW" else planes.transpose(1, 2, 0))[None])
 
 
 def _taps(size: int, wanted: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]:
@@ -102,6 +102,7 @@ def _ordered(image: NDArray[np.uint8], channels: str) -> NDArray[np.uint8]:
 
 
 def _normalised(pixels: NDArray[np.uint8], spec: InputSpec, channels: str) -> NDArray[np.float32]:
+    """(height, width, channels) → (channels, height, width)."""
     scale = float(spec.get("scale", 1.0))
     mean = _per_channel("mean", spec.get("mean"), 0.0, channels)
     std = _per_channel("std", spec.get("std"), 1.0, channels)
@@ -110,7 +111,11 @@ def _normalised(pixels: NDArray[np.uint8], spec: InputSpec, channels: str) -> ND
     # 256 values a channel: the table is exact to float32's rounding and faster than arithmetic on the pixels.
     levels = np.arange(256, dtype=np.float64)
     table = np.stack([(levels * scale - m) / s for m, s in zip(mean, std, strict=True)]).astype(np.float32)
-    return np.stack([table[c][pixels[:, :, c]] for c in range(len(mean))], axis=2)
+    planes = np.empty((len(mean), *pixels.shape[:2]), np.float32)
+    for channel, plane in enumerate(planes):
+        # A byte is never out of 0..255, so "clip" changes nothing; it spares numpy the check, and a copy of the result.
+        np.take(table[channel], pixels[:, :, channel], out=plane, mode="clip")
+    return planes
 
 
 def _per_channel(key: str, given: Sequence[float] | None, default: float, channels: str) -> list[float]:
