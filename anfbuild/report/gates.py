@@ -23,7 +23,7 @@ class Gate:
 GATES: dict[str, Gate] = {
     "accuracy": Gate("/accuracy/quantized", "", "the metric of the quantized model"),
     "accuracy_drop": Gate("/accuracy/drop_abs", "", "float minus quantized on the same samples; positive is worse"),
-    "agreement_lsb": Gate("/agreement/p99_lsb", "LSB", "what 99 % of emulated values stay within of CPU QDQ"),
+    "agreement_lsb": Gate("/agreement/rms_lsb", "LSB", "root mean square difference between emulator and CPU QDQ"),
     "cpu_nodes": Gate("/placement/cpu", "nodes", "nodes left to the CPU"),
     "htp_macs": Gate("/placement/share/macs/htp", "", "share of the multiply-accumulates that runs on the HTP, 0..1"),
     "latency_ms": Gate("/latency_ms/total", "ms", "time of one inference"),

@@ -113,7 +113,7 @@ _LABELS = {
     "between": ("between", ""),
     "tensor": ("output", ""),
     "sqnr_db": ("signal to noise", "dB"),
-    "p99_lsb": ("99 % of the values within", "LSB"),
+    "rms_lsb": ("root mean square difference", "LSB"),
     "max_lsb": ("largest difference", "LSB"),
     "dram_read_mb": ("read", "MB"),
     "dram_write_mb": ("written", "MB"),

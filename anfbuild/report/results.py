@@ -42,7 +42,7 @@ _FIGURES: dict[str, dict[str, Any]] = {
         "between": None,
         "tensor": None,
         "sqnr_db": None,
-        "p99_lsb": None,
+        "rms_lsb": None,
         "max_lsb": None,
         "source": "emulated",
     },

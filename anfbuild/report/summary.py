@@ -15,7 +15,7 @@ def summary(results: Mapping[str, Any]) -> list[Row]:
     """(label, value, source in words) of each group, then of each gate. Nothing is printed here."""
     return [
         _row(results, "accuracy", "/accuracy/quantized", _accuracy(results["accuracy"])),
-        _row(results, "agreement", "/agreement/p99_lsb", _agreement(results["agreement"])),
+        _row(results, "agreement", "/agreement/rms_lsb", _agreement(results["agreement"])),
         _row(results, "placement", "/placement/htp", _placement(results["placement"])),
         _row(results, "traffic", "/traffic/dram_read_mb", _traffic(results["traffic"])),
         _row(results, "latency", "/latency_ms/total", _latency(results["latency_ms"])),
@@ -41,7 +41,7 @@ def _accuracy(group: Mapping[str, Any]) -> str:
 
 def _agreement(group: Mapping[str, Any]) -> str:
     noise = f", {figure(group['sqnr_db'], 'dB')}" if group["sqnr_db"] is not None else ""
-    return f"99 % within {figure(group['p99_lsb'], 'LSB')}, all within {figure(group['max_lsb'], 'LSB')}{noise}"
+    return f"{figure(group['rms_lsb'], 'LSB')} rms, {figure(group['max_lsb'], 'LSB')} at most{noise}"
 
 
 def _placement(group: Mapping[str, Any]) -> str:

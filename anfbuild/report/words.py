@@ -113,11 +113,11 @@ def _accuracy(results: Mapping[str, Any]) -> str:
 
 def _agreement(results: Mapping[str, Any]) -> str:
     group = results["agreement"]
-    if group["p99_lsb"] is None:
-        return f"Whether the HTP computes what the CPU does is not known: {why(results, '/agreement/p99_lsb')}."
-    text = f"99 % of output {group['tensor']} is within {figure(group['p99_lsb'], 'LSB')} between {group['between']}"
+    if group["rms_lsb"] is None:
+        return f"Whether the HTP computes what the CPU does is not known: {why(results, '/agreement/rms_lsb')}."
+    text = f"Output {group['tensor']} differs by {figure(group['rms_lsb'], 'LSB')} rms between {group['between']}"
     noise = f", {figure(group['sqnr_db'], 'dB')}" if group["sqnr_db"] is not None else ""
-    return f"{text} (the largest difference is {figure(group['max_lsb'], 'LSB')}{noise})."
+    return f"{text} (at most {figure(group['max_lsb'], 'LSB')}{noise})."
 
 
 def _placement(results: Mapping[str, Any]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.errors import StepError
-from anfbuild.steps.files import write_json
+from anfbuild.steps.files import read_json, write_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +25,7 @@ def prepare(job: Job[Prepare]) -> None:
     from anfbuild import graph, placement, qnn
     from anfbuild.qnn.compile import compile_context
 
+    _require_one_htp_block(read_json(job.inputs["plan"] / "plan.json"))
     reason = qnn.unavailable()
     if reason is not None:
         write_json(job.output / "prepare.json", {"available": False, "reason": reason})
@@ -42,3 +44,9 @@ def prepare(job: Job[Prepare]) -> None:
         job.output / "prepare.json",
         {"available": True, **compiled.to_json(), "placement": placement.summary(rows, compiled.partitions)},
     )
+
+
+def _require_one_htp_block(plan: dict[str, Any]) -> None:
+    units = [block["unit"] for block in plan["blocks"]]
+    if units != ["HTP"]:
+        raise StepError(f"the plan has blocks on {', '.join(units)}; one block on the HTP can be compiled")

@@ -31,7 +31,7 @@ class Report:
 
 
 @step(
-    needs=("convert", "calibrate", "quantize", "plan", "prepare", "emulate", "evaluate", "simulate", "package"),
+    needs=("calibrate", "prepare", "emulate", "evaluate", "simulate", "package"),
     config=Report,
 )
 def report(job: Job[Report]) -> None:

@@ -18,7 +18,7 @@ class Simulate:
     mode: str = at("performance.mode")
 
 
-@step(needs=("quantize", "plan", "prepare"), config=Simulate)
+@step(needs=("quantize", "prepare"), config=Simulate)
 def simulate(job: Job[Simulate]) -> None:
     """Predict the latency on the target."""
     from anfbuild import graph, simulator

@@ -37,7 +37,7 @@ def parts() -> dict[str, Any]:
             "drop_rel": 0.031,
             "interval95": (-0.01, 0.06),
         },
-        "agreement": {"between": "emulator and CPU QDQ", "tensor": "heat", "sqnr_db": 38.2, "p99_lsb": 2, "max_lsb": 7},
+        "agreement": {"between": "emulator and CPU QDQ", "tensor": "heat", "sqnr_db": 38.2, "rms_lsb": 2, "max_lsb": 7},
         "traffic": {"dram_read_mb": 26.4, "dram_write_mb": 3.1, "spill_mb": 1.0, "fill_mb": 1.0},
         "latency_ms": {
             "total": 12.3,

@@ -113,7 +113,7 @@ def test_sentences_name_sources_ranges_and_doubts(parts: dict[str, Any]) -> None
     assert "88 of 90 nodes run on the HTP with 99.8 % of the multiply-accumulates" in text
     assert "in 2 partitions, reported by the compiler" in text
     assert "On the HTP emulator it is 0.9 on 1 sample." in text
-    assert "is within 2 LSB between emulator and CPU QDQ (the largest difference is 7 LSB" in text
+    assert "differs by 2 LSB rms between emulator and CPU QDQ (at most 7 LSB" in text
     assert "32 samples are few" in text
 
 

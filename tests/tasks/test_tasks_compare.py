@@ -1,0 +1,42 @@
+"""The comparison scores the same samples and signs a loss positive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from anfbuild.tasks import get
+from anfbuild.tasks.compare import compare
+
+SQUARE = [[0, 0], [10, 0], [10, 10], [0, 10]]
+FAR = [[x + 50, y] for x, y in SQUARE]
+
+
+def answer(*quads: list[list[int]]) -> dict[str, Any]:
+    return {"quads": list(quads), "scores": [1.0] * len(quads)}
+
+
+def truth(*quads: list[list[int]]) -> dict[str, Any]:
+    return {"quads": list(quads), "texts": ["word"] * len(quads)}
+
+
+def test_a_lost_box_is_a_positive_drop() -> None:
+    truths = [truth(SQUARE, FAR), truth(SQUARE)]
+    exact, lossy = [answer(SQUARE, FAR), answer(SQUARE)], [answer(SQUARE), answer(SQUARE)]
+    found = compare(get("text_detection", {}), truths, exact, lossy, [])
+    assert (found["metric"], found["float"], found["emulated"]) == ("hmean", 1.0, None)
+    assert found["quantized"] == pytest.approx(2 * 2 / (2 + 3))
+    assert found["drop_abs"] == pytest.approx(0.2)
+    assert found["drop_rel"] == pytest.approx(0.2)
+    low, high = found["interval95"]
+    assert low <= found["drop_abs"] <= high
+
+
+def test_emulated_answers_are_scored_on_their_own_samples_only() -> None:
+    truths = [truth(SQUARE), truth(SQUARE)]
+    answers = [answer(SQUARE), answer(FAR)]
+    found = compare(get("text_detection", {}), truths, answers, answers, answers[:1])
+    assert found["samples"] == {"float": 2, "quantized": 2, "emulated": 1}
+    assert (found["emulated"], found["quantized"], found["drop_abs"]) == (1.0, 0.5, 0.0)
+    assert found["interval95"] == [0.0, 0.0]
