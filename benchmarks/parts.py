@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from project import Project, command
@@ -50,6 +51,12 @@ class Parts:
         return self.synthesis + self.float_passes + self.per_point
 
 
+def load_feeds(folder: Path, config: dict[str, Any]) -> list[dict[str, np.ndarray]]:
+    """What a model is fed for the samples in `folder`, all at once."""
+    task = tasks.get(config["task"]["kind"], {})
+    return [feeds for _, feeds in read_feeds(folder, task, config["model"]["inputs"])]
+
+
 class Workload:
     """The recipe's models and data, taken from a finished build, and the parts that are timed on them."""
 
@@ -61,7 +68,7 @@ class Workload:
         self._qdq = project.export("quantize", folder) / "model.onnx"
         self._context = project.export("prepare", folder) / "context" / "model.onnx"
         samples = project.export("dataset", folder)
-        self._calibration, self._evaluation = (self._feeds(samples / split) for split in datasets.SPLITS)
+        self._calibration, self._evaluation = (load_feeds(samples / split, self._config) for split in datasets.SPLITS)
         self.feeds_file = folder / "feeds.npz"
         np.savez(self.feeds_file, **self._evaluation[0])
 
@@ -82,10 +89,6 @@ class Workload:
             reference=reference,
             quantized=quantized,
         )
-
-    def _feeds(self, folder: Path) -> list[dict[str, np.ndarray]]:
-        task = tasks.get(self._config["task"]["kind"], {})
-        return [feeds for _, feeds in read_feeds(folder, task, self._config["model"]["inputs"])]
 
     def _passes(self, model: Path, *series: Sequence[dict[str, np.ndarray]]) -> list[float]:
         """Seconds of the runs alone, for each series of feeds."""
