@@ -13,7 +13,7 @@ from anfbuild.graph.passes import fuse_hardswish
 def written_out(
     *, shift=3.0, low=0.0, high=6.0, divisor=6.0, last="Div", swap=False, other=None, outputs=("y",), rank=0
 ):
-    """x (2, 3) -> Add - Clip - Mul - Div (or Mul), with these constants, `other` in place of the x that is multiplied."""
+    """x (2, 3) -> Add - Clip - Mul - Div (or Mul), with these constants; `other` replaces the x that is multiplied."""
     b = Builder()
 
     def scalar(value):

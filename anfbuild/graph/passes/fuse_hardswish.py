@@ -68,10 +68,10 @@ def _other(
 
 def _sole_producer(index: GraphIndex, tensor: str | None, operation: str) -> onnx.NodeProto | None:
     """The `operation` that makes `tensor`, where only one node reads `tensor`."""
-    node = index.producers.get(tensor) if tensor else None
-    if node is None or node.op_type != operation or node.domain != "" or index.uses[tensor] != 1:
+    if tensor is None or index.uses[tensor] != 1 or tensor not in index.producers:
         return None
-    return node
+    node: onnx.NodeProto = index.producers[tensor]
+    return node if node.op_type == operation and node.domain == "" else None
 
 
 def _scalar(index: GraphIndex, name: str) -> float | None:
