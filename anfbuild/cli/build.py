@@ -123,7 +123,8 @@ def _export(
     target = folder or builds / key[:12]
     target.mkdir(parents=True, exist_ok=True)
     results = _export_report(run, recipe, target) if goal == "report" else _export_goal(run, goal, target)
-    _write_run(run, recipe, target, key, started)
+    steps = _steps(run)
+    _write_run(steps, recipe, target, key, started)
     if latest:
         _point(builds / "latest", target.name)
     missed = [gate for gate in (results or {}).get("gates", []) if gate["passed"] is False]
@@ -135,7 +136,7 @@ def _export(
             where=str(target / "report.html"),
             remedy="No package was exported. Change the recipe, or its gates.",
         )
-    return Outcome(recipe.name, error.exit_code if error else 0, key, target, results, _steps(run), error)
+    return Outcome(recipe.name, error.exit_code if error else 0, key, target, results, steps, error)
 
 
 def _export_report(run: Build, recipe: Recipe, target: Path) -> dict[str, Any]:
@@ -174,11 +175,13 @@ def _steps(run: Build) -> list[dict[str, Any]]:
     ]
 
 
-def _write_run(run: Build, recipe: Recipe, target: Path, key: str, started: tuple[float, float]) -> None:
+def _write_run(
+    steps: Sequence[Mapping[str, Any]], recipe: Recipe, target: Path, key: str, started: tuple[float, float]
+) -> None:
     document = {
         "recipe": recipe.name,
         "key": key,
-        "steps": _steps(run),
+        "steps": steps,
         "seconds": round(time.perf_counter() - started[0], 3),
         "cpu_seconds": round(time.process_time() - started[1], 3),
         "host": {"system": platform.system(), "machine": platform.machine(), "python": platform.python_version()},

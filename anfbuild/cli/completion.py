@@ -10,7 +10,7 @@ from hydra._internal.hydra import Hydra
 from hydra.errors import HydraException
 
 from anfbuild.errors import RecipeError
-from anfbuild.recipe import PRIMARY, Catalogue
+from anfbuild.recipe.catalogue import PRIMARY, Catalogue
 
 _OWN_OPTIONS = {"--json", "--debug"}
 """Options of ours that Hydra's reader of the half-typed line does not know."""

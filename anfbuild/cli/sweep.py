@@ -32,7 +32,9 @@ from omegaconf import DictConfig, open_dict, read_write
 from anfbuild.cli.console import Console
 from anfbuild.cli.seam import Build, describe
 from anfbuild.errors import AnfbuildError, RecipeError, StepError
-from anfbuild.recipe import PRIMARY, Catalogue, compose, parse
+from anfbuild.recipe import compose
+from anfbuild.recipe.catalogue import PRIMARY, Catalogue
+from anfbuild.recipe.composition import parse
 
 _QUIET = (
     "hydra/job_logging=none",

@@ -39,7 +39,8 @@ def decode_image(content: bytes, path: Path) -> NDArray[np.uint8]:
                 if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
                     raise StepError(f"{path} holds several frames", remedy="Save the frame that is meant on its own.")
                 image.load()
-                rgb = _rgb(ImageOps.exif_transpose(image), path)
+                ImageOps.exif_transpose(image, in_place=True)  # else it copies what is upright already
+                rgb = _rgb(image, path)
     except UnidentifiedImageError:
         raise StepError(f"{path} is not an image that can be read") from None
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
@@ -58,7 +59,7 @@ def _rgb(image: Image.Image, path: Path) -> Image.Image:
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, (255, 255, 255, 255))
         return Image.alpha_composite(white, image).convert("RGB")
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _eight_bit(values: NDArray[np.generic], path: Path) -> NDArray[np.uint8]:

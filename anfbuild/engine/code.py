@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -86,11 +87,14 @@ class CodeIndex:
         self._package = package
         self._root = root
         self._memo = memo
-        self._files: dict[str, Path | None] = {}
+        self._files: dict[str, Path] = {}
+        self._beside: dict[str, list[str]] = {}
+        self._scan()
         self._known: dict[Path, dict[str, Any]] = {}
-        self._beside: dict[Path, list[Path]] = {}
         self._owners: dict[str, list[str]] | None = None
         self._closures: dict[str, tuple[dict[str, str], list[str]]] = {}
+        self._versions: dict[str, dict[str, str]] = {}
+        self._reached: dict[str, list[str]] = {}
 
     def closure(self, module: str) -> tuple[dict[str, str], list[str]]:
         """What `module` reaches: `{file relative to the package: sha256}` and the third-party import names, sorted."""
@@ -113,7 +117,10 @@ class CodeIndex:
             for reached in (path, *self._data_beside(path.parent)):
                 files[reached.relative_to(self._root).as_posix()] = self._facts(reached)["sha256"]
             external.update(facts["external"])
-            todo += [found for target, attribute in facts["internal"] for found in self._resolve(target, attribute)]
+            if name not in self._reached:
+                targets = {found for reference in facts["internal"] for found in self._resolve(*reference)}
+                self._reached[name] = sorted(targets)
+            todo += self._reached[name]
         return files, sorted(external)
 
     def digest(self, module: str) -> str:
@@ -130,6 +137,11 @@ class CodeIndex:
         return {owner: version for name in names for owner, version in self._distributions(name).items()}
 
     def _distributions(self, name: str) -> dict[str, str]:
+        if name not in self._versions:
+            self._versions[name] = self._installed(name)
+        return self._versions[name]
+
+    def _installed(self, name: str) -> dict[str, str]:
         try:
             return {name: metadata.version(name)}
         except metadata.PackageNotFoundError:
@@ -150,17 +162,24 @@ class CodeIndex:
             self._known[path] = self._memo.get(path, partial(analyse, self._package))
         return self._known[path]
 
+    def _scan(self) -> None:
+        """Find all modules, and the data files of each folder: one walk is quicker than a look for each import."""
+        for folder, below, names in os.walk(self._root):
+            below[:] = sorted(name for name in below if name != "__pycache__")
+            parts = [self._package, *Path(folder).relative_to(self._root).parts]
+            for name in sorted(names):
+                stem, dot, suffix = name.rpartition(".")
+                if dot + suffix == ".py":
+                    module = parts if stem == "__init__" else [*parts, stem]
+                    self._files[".".join(module)] = Path(folder, name)
+                elif dot + suffix in _DATA_SUFFIXES:
+                    self._beside.setdefault(folder, []).append(name)
+
     def _data_beside(self, folder: Path) -> list[Path]:
-        if folder not in self._beside:
-            self._beside[folder] = sorted(p for p in folder.iterdir() if p.suffix in _DATA_SUFFIXES)
-        return self._beside[folder]
+        return [folder / name for name in self._beside.get(str(folder), ())]
 
     def _file(self, module: str) -> Path | None:
-        if module not in self._files:
-            base = self._root.joinpath(*module.split(".")[1:])
-            candidates = [base / "__init__.py", *([base.with_suffix(".py")] if base != self._root else [])]
-            self._files[module] = next((path for path in candidates if path.is_file()), None)
-        return self._files[module]
+        return self._files.get(module)
 
     def _resolve(self, module: str, attribute: str | None) -> list[str]:
         """The modules that `from module import attribute` makes use of."""

@@ -6,6 +6,7 @@ through `document.read` and `recipes/vision/det.yaml` is the choice `vision/det`
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from hydra import version
@@ -18,6 +19,7 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from omegaconf import OmegaConf
 
 from anfbuild.recipe.document import Document, read
+from anfbuild.recipe.files import shipped
 
 PRIMARY = "config"
 """The primary config, `conf/config.yaml`. A project's own file of that name is not ours to read: it is Hydra's usual
@@ -53,12 +55,22 @@ class ConfSource(ConfigSource):
     def load_config(self, config_path: str) -> ConfigResult:
         if not self.is_config(config_path):
             raise ConfigLoadError(f"no config {config_path!r} in {self.path}")
-        path = self.file(config_path)
-        document = read(path, show(path))
-        header = self._get_header_dict(path.read_text(encoding="utf-8")[:512])
+        document = self.document(config_path)
+        header = self._get_header_dict(self.file(config_path).read_text(encoding="utf-8")[:512])
         return ConfigResult(
             provider=self.provider, path=self.full_path(), config=OmegaConf.create(document.data), header=header
         )
+
+    def document(self, config_path: str) -> Document:
+        """The file behind a config path, read once: a recipe is wanted by the checks and by Hydra."""
+        path = self.file(config_path)
+        if path not in self._documents:
+            self._documents[path] = read(path, show(path))
+        return self._documents[path]
+
+    @functools.cached_property
+    def _documents(self) -> dict[Path, Document]:
+        return {}
 
     def file(self, config_path: str) -> Path:
         """The file behind a config path, whether it exists or not."""
@@ -114,7 +126,7 @@ class Catalogue:
         plugins = Plugins.instance()
         plugins.register(ConfSource)
         plugins.register(RecipeSource)
-        ours = _shipped()
+        ours = shipped()
         search_path = create_config_search_path(f"conf://{ours / 'conf'}")
         own_recipes = [project / "recipes"] if project != ours else []
         for folder in [ours / "recipes", *own_recipes]:  # each goes right behind `main`: the project's comes first
@@ -125,7 +137,7 @@ class Catalogue:
 
     def choices(self, group: str) -> list[str]:
         """What a group offers; empty if there is no such group."""
-        return self.loader.get_group_options(group)
+        return self.loader.repository.get_group_options(group)  # the loader's own would parse overrides each time
 
     def recipes(self) -> list[str]:
         """Every recipe, by the name that `+recipe=` takes."""
@@ -133,26 +145,19 @@ class Catalogue:
 
     def document(self, config_path: str) -> Document | None:
         """The file that Hydra would load for `target/sm8650` or `recipe/vision/det`, or None."""
-        path = self._file(config_path)
-        return read(path, show(path)) if path else None
+        source = self._source(config_path)
+        return source.document(config_path) if source else None
 
     def shown(self, config_path: str) -> str:
         """How messages call that file."""
-        path = self._file(config_path)
-        return show(path) if path else config_path
+        source = self._source(config_path)
+        return show(source.file(config_path)) if source else config_path
 
-    def _file(self, config_path: str) -> Path | None:
+    def _source(self, config_path: str) -> ConfSource | None:
         sources = [source for source in self.loader.get_sources() if isinstance(source, ConfSource)]
-        return next((source.file(config_path) for source in sources if source.is_config(config_path)), None)
+        return next((source for source in sources if source.is_config(config_path)), None)
 
 
 def show(path: Path) -> str:
     """A path as messages give it: relative if it lies below the working directory, so that it opens from there."""
     return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.as_posix()
-
-
-def _shipped() -> Path:
-    """The folder that holds our `conf/` and `recipes/`: inside an installed package, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    data = package / "_data"
-    return data if data.is_dir() else package.parent

@@ -37,7 +37,8 @@ class Report:
 def report(job: Job[Report]) -> None:
     """Write results.json and report.html."""
     from anfbuild import package as archive
-    from anfbuild.report import html, results
+    from anfbuild.report.html import html
+    from anfbuild.report.results import results
 
     config = job.config
     part = {name: read_json(job.inputs[name] / f"{name}.json") for name in _PARTS}

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from anfbuild.errors import StepError
-from anfbuild.report import html, results, summary, verdict
+from anfbuild.report import summary, verdict
+from anfbuild.report.html import html
+from anfbuild.report.results import results
 
 HOSTILE = "<script>alert('x')</script>\"&"
 VOID = {"meta"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from anfbuild.errors import RecipeError, StepError
 from anfbuild.package import canonical, load_schema
-from anfbuild.report import results, validate
+from anfbuild.report.results import results, validate
 
 SCHEMA = load_schema("anfbuild.report", "results.schema.json")
 

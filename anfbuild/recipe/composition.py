@@ -6,9 +6,8 @@ remaining overrides applied to it. So a wrong key is found where it stands: in a
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +26,9 @@ from anfbuild.recipe.document import refuse_code
 from anfbuild.recipe.hints import nearest
 from anfbuild.recipe.places import COMMAND_LINE, Places
 from anfbuild.recipe.problems import reference_problem, unknown_key, value_problem
+from anfbuild.recipe.recipe import Recipe
 from anfbuild.recipe.rules import faults
 from anfbuild.recipe.schema import MISSING, Config
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """A composed, resolved and checked recipe. `config` is plain: mappings, lists, strings, numbers, booleans, None."""
-
-    name: str
-    config: dict[str, Any]
-    place: Callable[[str], str]
-    """Key -> where its value was given: `recipes/x.yaml:12`, `command line`, `conf/target/sm8650.yaml:4`."""
 
 
 def compose(overrides: Sequence[str], project: Path) -> Recipe:

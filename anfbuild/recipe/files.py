@@ -1,0 +1,50 @@
+"""The files that a recipe is composed from, told apart by their bytes. Light: no Hydra."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+
+
+def shipped() -> Path:
+    """The folder that holds our `conf/` and `recipes/`: inside an installed package, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    data = package / "_data"
+    return data if data.is_dir() else package.parent
+
+
+def fingerprint(overrides: Sequence[str], project: Path) -> str | None:
+    """SHA-256 over all that decides what `overrides` compose to: these, every recipe and group file, the code.
+
+    None where that cannot be told: an override of Hydra's own may lead to other folders, and so may a link.
+    """
+    if any(override.lstrip("+~").startswith("hydra") for override in overrides):
+        return None
+    hasher = hashlib.sha256(json.dumps([str(project), *overrides]).encode())
+    for distribution in ("hydra-core", "omegaconf"):
+        hasher.update(f"\n{distribution} {metadata.version(distribution)}".encode())
+    folders = [root / name for root in (shipped(), project) for name in ("conf", "recipes")]
+    try:
+        for folder, suffix in [(Path(__file__).parent, ".py"), *((folder, ".yaml") for folder in folders)]:
+            for path in _below(folder, suffix):
+                data = path.read_bytes()
+                hasher.update(f"\n{path.relative_to(folder).as_posix()} {len(data)}\n".encode() + data)
+            hasher.update(b"\n/")
+    except OSError:
+        return None
+    return hasher.hexdigest()
+
+
+def _below(root: Path, suffix: str) -> Iterator[Path]:
+    for folder, names, files in os.walk(root):
+        names.sort()
+        for name in names:
+            if os.path.islink(f"{folder}/{name}"):  # noqa: PTH114  # of thousands of folders, perhaps
+                raise OSError("a link to a folder is not followed")
+        for file in sorted(files):
+            if file.endswith(suffix):
+                yield Path(folder, file)
