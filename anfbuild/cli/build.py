@@ -19,7 +19,7 @@ from anfbuild.cli.preflight import check
 from anfbuild.cli.seam import describe
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.store import Store
-from anfbuild.errors import AnfbuildError, GateError
+from anfbuild.errors import AnfbuildError, GateError, StepError
 from anfbuild.recipe import Recipe
 
 PACKAGE = Path(anfbuild.__file__).parent
@@ -81,10 +81,18 @@ def build(recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, r
             assert isinstance(run.error, AnfbuildError)
             raise run.error
         return _export(run, recipe, project, folder, latest, started)
-    except AnfbuildError as error:
-        told = located(error, recipe)
+    except (AnfbuildError, OSError) as error:
+        told = located(error if isinstance(error, AnfbuildError) else _unwritten(error), recipe)
         told.__cause__ = error
         return Outcome(recipe.name, told.exit_code, steps=_steps(run) if run else (), error=told)
+
+
+def _unwritten(error: OSError) -> StepError:
+    return StepError(
+        f"the build's files cannot be written: {error.strerror or error}",
+        where=str(error.filename2 or error.filename),
+        remedy="All steps are finished and kept: make the place writable and run again.",
+    )
 
 
 def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Build:

@@ -13,6 +13,7 @@ import datetime
 import json
 import re
 import secrets
+import shutil
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ from omegaconf import DictConfig, open_dict, read_write
 
 from anfbuild.cli.console import Console
 from anfbuild.cli.seam import Build, describe
-from anfbuild.errors import AnfbuildError, RecipeError
+from anfbuild.errors import AnfbuildError, RecipeError, StepError
 from anfbuild.recipe import compose
 from anfbuild.recipe.catalogue import PRIMARY, Catalogue
 from anfbuild.recipe.composition import parse
@@ -143,14 +144,28 @@ def sweep(overrides: Sequence[str], project: Path, build: Build, console: Consol
         compose(overrides, project)  # says which recipes there are
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = project / "artifacts" / "sweeps" / f"{stamp}-{secrets.token_hex(2)}"
+    _make(folder)
     fixed = frozenset(item.input_line or "" for item in parsed if not item.is_sweep_override())
     try:
         _launch(catalogue.loader, parsed, folder, _Job(project, folder, fixed, build, console, debug))
     finally:
         jobs = _collect(folder)
+        if not jobs:
+            shutil.rmtree(folder)
     if not jobs:
         raise RecipeError("there is nothing to build", where="command line", remedy="Look at what the globs match.")
     return Sweep(folder, jobs)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise StepError(
+            f"the sweep's folder cannot be made: {error.strerror}",
+            where=str(folder),
+            remedy="Check the rights of the project's folder, and that artifacts is a folder.",
+        ) from error
 
 
 def _launch(loader: ConfigLoaderImpl, parsed: Sequence[Override], folder: Path, job: _Job) -> None:
@@ -217,4 +232,4 @@ def _record(
 
 
 def _slug(override: str) -> str:
-    return re.sub(r"[^\w.]+", "_", override).strip("_.")
+    return re.sub(r"[^\w.]+", "_", override, flags=re.ASCII).strip("_.")

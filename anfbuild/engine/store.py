@@ -159,16 +159,27 @@ class Store:
 
     @contextmanager
     def workspace(self, key: str) -> Iterator[Path]:
-        """An empty folder to build `key` in. Whoever holds the lock of `key` also clears what a killed owner left."""
+        """An empty folder to build `key` in, whose lock the caller holds. What killed owners left is cleared."""
         tmp = self.root / "tmp"
         self._make(tmp)
-        for left in tmp.glob(f"{key[:16]}-*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for left in tmp.iterdir():
+            if left.name.startswith(f"{key[:16]}-"):
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                self._clear_unowned(left)
         folder = Path(tempfile.mkdtemp(prefix=f"{key[:16]}-", dir=tmp))
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _clear_unowned(self, workspace: Path) -> None:
+        """Remove a workspace that nobody holds the lock for."""
+        from filelock import FileLock, Timeout
+
+        for lock in (self.root / "locks").glob(f"{workspace.name[:16]}*.lock"):
+            with suppress(Timeout), FileLock(lock, timeout=0):
+                shutil.rmtree(workspace, ignore_errors=True)
 
     def _entry(self, key: str) -> Path:
         return self.root / "ac" / f"{key}.json"

@@ -79,10 +79,17 @@ def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
         text = " ".join(str(error).split())
         node = _BAD_NODE.search(text)
         raise StepError(
-            f"shapes do not fit together: {text}",
+            f"shapes do not fit together: {_first_cause(text)}",
             where=f"node {node['name'].strip() or '(unnamed)'} ({node['type'].strip()})" if node else None,
             remedy="Check model.inputs.*.shape against what the model was made for.",
         ) from error
+
+
+def _first_cause(text: str) -> str:
+    """What is wrong at the first node; all nodes behind it complain as well."""
+    said = [part.replace("Inference error(s):", "") for part in re.split(r"\(op_type:[^)]*\):", text)]
+    causes = [re.sub(r"\[\w+\]", "", part).strip() for part in said]
+    return next((cause for cause in causes if cause), text)
 
 
 def known_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:

@@ -100,11 +100,12 @@ def test_an_interrupted_sweep_keeps_what_is_done(project: Path, build: Any) -> N
     ],
 )
 def test_what_cannot_be_swept(
-    build: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    project: Path, build: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert main(["-m", *arguments], build=build) == 2
     assert message in capsys.readouterr().err
     assert not build.calls
+    assert not list(project.glob("artifacts/sweeps/*"))
 
 
 def test_values_that_need_quotes_reach_the_job(build: Any) -> None:

@@ -175,3 +175,20 @@ def test_help_needs_no_store(tmp_path: Path) -> None:
     assert ran.code == 0
     assert "exit codes" in ran.out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_exports_that_cannot_be_written(tiny: Project) -> None:
+    artifacts = tiny.folder / "artifacts"
+    artifacts.touch()
+    for arguments, what in ((["+recipe=mine"], "files cannot be written"), (["-m", "+recipe=mine"], "cannot be made")):
+        ran = tiny.run(*arguments)
+        assert ran.code == 1
+        for word in (what, str(artifacts), "Not a directory"):
+            assert word in ran.err
+        assert "Traceback" not in ran.err
+    artifacts.unlink()
+    (artifacts / "builds" / "mine" / "latest").mkdir(parents=True)
+    ran = tiny.run("+recipe=mine")
+    assert ran.code == 1
+    assert "Is a directory" in ran.err
+    assert str(artifacts / "builds" / "mine" / "latest") in ran.err

@@ -157,6 +157,17 @@ def test_an_interrupted_run_goes_on_from_the_last_finished_step(tmp_path: Path) 
     assert list((tmp_path / "store" / "tmp").iterdir()) == []
 
 
+def test_what_a_killed_owner_left_is_cleared_and_nothing_that_is_in_use(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    used, left = "a" * 64, "b" * 64
+    with store.lock(used), store.workspace(used) as folder:
+        with store.lock(left), store.workspace(left) as other:
+            shutil.copytree(folder, tmp_path / "store" / "tmp" / f"{left[:16]}-killed")
+        assert build(tmp_path).run("words")
+        assert list((tmp_path / "store" / "tmp").iterdir()) == [folder]
+        assert not other.exists()
+
+
 def test_content_fields_enter_the_key_by_content_and_not_by_path(tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(" more words")

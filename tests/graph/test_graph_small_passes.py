@@ -71,8 +71,11 @@ def test_a_data_dependent_shape_is_named_with_its_node():
 
 def test_contradicting_shapes_are_named_with_their_node():
     b = Builder()
-    b.node("MatMul", ["x", b.weights(5, 2)], "y", name="product")
+    product = b.node("MatMul", ["x", b.weights(5, 2)], name="product")
+    b.node("Relu", [product], "y", name="behind")
     with pytest.raises(StepError, match="do not fit") as caught:
         infer_shapes.run(b.model({"x": [1, 4]}, {"y": [1, 2]}))
     assert caught.value.where == "node product (MatMul)"
+    assert "Incompatible dimensions" in caught.value.what
+    assert "behind" not in caught.value.what  # only the first cause is told
     assert isinstance(caught.value.__cause__, onnx.shape_inference.InferenceError)
