@@ -94,6 +94,8 @@ def _single(arguments: Arguments, project: Path, build: Build | None, console: C
     if outcome.summary:
         console.table(outcome.summary)
     if outcome.error is not None:
+        if arguments.debug:
+            traceback.print_exception(outcome.error)
         _stderr(str(outcome.error))
     return outcome.exit_code, outcome.to_json()
 
@@ -121,7 +123,7 @@ def _print_config(arguments: Arguments, project: Path) -> int:
 
 
 def _print_json(document: dict[str, Any]) -> None:
-    write(json.dumps(document, indent=2, ensure_ascii=False) + "\n", sys.stdout)
+    write(json.dumps(document, indent=2) + "\n", sys.stdout)  # ASCII, which every stream can take
 
 
 def _stderr(text: str) -> None:

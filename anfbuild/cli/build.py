@@ -14,12 +14,13 @@ from typing import Any
 
 import anfbuild
 from anfbuild.cli.console import Console
+from anfbuild.cli.located import located
 from anfbuild.cli.preflight import check
 from anfbuild.cli.seam import describe
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.store import Store
 from anfbuild.errors import AnfbuildError, GateError
-from anfbuild.recipe import Recipe, compose
+from anfbuild.recipe import Recipe
 
 PACKAGE = Path(anfbuild.__file__).parent
 
@@ -81,7 +82,9 @@ def build(recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, r
             raise run.error
         return _export(run, recipe, project, folder, latest, started)
     except AnfbuildError as error:
-        return Outcome(recipe.name, error.exit_code, steps=_steps(run) if run else (), error=error)
+        told = located(error, recipe)
+        told.__cause__ = error
+        return Outcome(recipe.name, told.exit_code, steps=_steps(run) if run else (), error=told)
 
 
 def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Build:
@@ -95,20 +98,6 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Buil
 def store_root(project: Path) -> Path:
     """$ANFBUILD_CACHE, or artifacts/store in the project."""
     return Path(os.environ.get("ANFBUILD_CACHE") or project / "artifacts" / "store").absolute()
-
-
-def doit_tasks(overrides: Sequence[str], project: Path) -> list[dict[str, Any]]:
-    """The graph as doit tasks, for dodo.py. `clean` removes a recipe's exported builds and never touches the store."""
-    recipe = compose(overrides, project)
-    tasks = make(recipe, project, lambda _: None).tasks(recipe.config["goal"])
-    tasks[-1]["clean"] = [(_clean, [project / "artifacts" / "builds" / recipe.name])]
-    return tasks
-
-
-def _clean(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _print(event: Event, console: Console) -> None:

@@ -43,7 +43,10 @@ class Console:
             table.add_column(heading, overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))  # as Text, since a value may hold brackets that are no markup
-        RichConsole(file=self._stream).print(table)  # honours NO_COLOR
+        console = RichConsole(file=self._stream)  # honours NO_COLOR
+        with console.capture() as captured:
+            console.print(table)
+        write(captured.get(), self._stream)
 
     @property
     def _stream(self) -> TextIO:
@@ -51,7 +54,12 @@ class Console:
 
 
 def write(text: str, stream: TextIO) -> None:
-    """Write and flush. A closed pipe is replaced by nothing, for the interpreter's own last flush too."""
+    """Write and flush; what the stream's encoding lacks is written as an escape.
+
+    A closed pipe is replaced by nothing, for the interpreter's own last flush too.
+    """
+    encoding = stream.encoding or "utf-8"  # io.StringIO has none
+    text = text.encode(encoding, "backslashreplace").decode(encoding)
     try:
         stream.write(text)
         stream.flush()

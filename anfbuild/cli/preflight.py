@@ -19,21 +19,34 @@ def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     from anfbuild import compat, datasets, sources, tasks
     from anfbuild.qnn.options import Options
+    from anfbuild.quantization.estimators import check as check_estimator
     from anfbuild.quantization.schemes import check as check_scheme
     from anfbuild.report.gates import check as check_gates
+    from anfbuild.soc import find
 
     parts = [part.to_json() for part in compat.check(config["versions"])]
     target = config["target"]
-    Options(
+    named = find(target["soc"], where="target.soc")
+    built = Options(
         soc_model=target["soc_model"],
         arch=target["arch"],
         vtcm_mb=target["vtcm_mb"],
         performance_mode=config["performance"]["mode"],
     ).check()
+    if named != built:
+        raise RecipeError(
+            f"target.soc is {target['soc']!r}, but target.soc_model {target['soc_model']} is {built.name}",
+            where="target.soc_model",
+            choices=[named.soc_model],
+            remedy="Correct one of the two; target.name is free for a name of your own.",
+        )
     check_scheme(config["quantization"]["scheme"], target["arch"])
+    check_estimator(config["calibration"]["estimator"], config["calibration"]["percentile"])
     check_gates(config["gates"])
     task = dict(config["task"])
     tasks.check(task.pop("kind"), task)
+    for name, spec in config["model"]["inputs"].items():
+        tasks.read_input(spec, where=f"model.inputs.{name}")
     source = {k: v for k, v in config["source"].items() if k not in ("license", "private")}
     sources.check(source.pop("kind"), **source)
     data = config["dataset"]

@@ -35,7 +35,7 @@ class Part:
     required: str
     """A version specifier (PEP 440)."""
     found: str | None
-    """The version that is here; None where this platform cannot have the part."""
+    """The version that is here; None for a part of the compiler on a host without the compiler."""
     verified: bool
     """True where `found` satisfies `required`."""
     reason: str | None = None
@@ -48,8 +48,9 @@ class Part:
 def check(required: Mapping[str, str]) -> list[Part]:
     """Compare each required part, in the order of their names, with what is installed.
 
-    Raises RecipeError for an unknown part or a specifier that does not follow PEP 440, VersionError for a part that is
-    missing or has another version. A part that this platform cannot have is no error: it is found as None.
+    Raises RecipeError for an unknown part or a specifier that does not follow PEP 440, VersionError for a part that has
+    another version and for a runtime that is missing. A host without the compiler is no error, since a build does
+    without: its parts are found as None.
     """
     specifiers = {part: _specifier(part, text) for part, text in sorted(required.items())}
     return [_check_part(part, required[part], specifier) for part, specifier in specifiers.items()]
@@ -77,9 +78,10 @@ def _specifier(part: str, text: str) -> SpecifierSet:
 
 def _check_part(part: str, required: str, specifier: SpecifierSet) -> Part:
     distribution, find = _PARTS[part]
-    if distribution == _QNN_DISTRIBUTION and platform.machine() not in _QNN_PLATFORMS.get(sys.platform, ()):
-        reason = f"{distribution} has no wheel for {sys.platform} {platform.machine()}"
-        return Part(part, required, None, verified=False, reason=reason)
+    if distribution == _QNN_DISTRIBUTION and _distribution_version(distribution) is None:
+        possible = platform.machine() in _QNN_PLATFORMS.get(sys.platform, ())
+        lack = "is not installed" if possible else f"has no wheel for {sys.platform} {platform.machine()}"
+        return Part(part, required, None, verified=False, reason=f"{distribution} {lack}")
     remedy = _remedy(part, required)
     found = find()
     if found is None:

@@ -34,7 +34,7 @@ def check(
             remedy=did_you_mean(kind, KINDS),
         )
     if samples < 1:
-        raise RecipeError(f"{samples} samples are none", where="samples", remedy="Write 1 or more.")
+        raise RecipeError(f"{samples} samples are none", where="dataset.samples", remedy="Write 1 or more.")
     if seed < 0:
         raise RecipeError(f"a seed is 0 or more, not {seed}", where="dataset.seed")
     if kind == "folder" and path is None:

@@ -51,6 +51,14 @@ def analyse(package: str, path: Path) -> dict[str, Any]:
     return facts
 
 
+def _version(distribution: str) -> str:
+    """Its version; "absent" where what was remembered of its import names is no longer true."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "absent"
+
+
 def _references(node: ast.AST, package: str) -> Iterator[tuple[str, str | None]]:
     if isinstance(node, ast.Import):
         for alias in node.names:
@@ -138,7 +146,7 @@ class CodeIndex:
             return {name: metadata.version(name)}
         except metadata.PackageNotFoundError:
             owners = self._distribution_names().get(name, [])
-            return {owner: metadata.version(owner) for owner in owners} or {name: "absent"}
+            return {owner: _version(owner) for owner in owners} or {name: "absent"}
 
     def _distribution_names(self) -> dict[str, list[str]]:
         """Import name -> distributions. Slow to find out, so it is remembered until something is (un)installed."""

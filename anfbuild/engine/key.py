@@ -8,6 +8,7 @@ No path, host, user, time or CPU is in it.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -60,15 +61,22 @@ def key_values(config: Any, digest: Callable[[Path], str]) -> dict[str, Any]:
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if field.metadata["content"] and value is not None:
-            if not value.exists():
-                raise RecipeError(
-                    f"{field.metadata['path']} names {value.name!r}, which does not exist",
-                    where=str(value),
-                    remedy="Correct the path; a relative one starts at the folder in which anfbuild is called.",
-                )
+            _refuse_missing(value, field.metadata["path"])
             value = {"suffix": value.suffix, "sha256": digest(value)}
         values[field.metadata["path"]] = value
     return values
+
+
+def _refuse_missing(path: Path, key: str) -> None:
+    if path.exists():
+        return
+    beside = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
+    raise RecipeError(
+        f"{path} does not exist",
+        where=key,
+        choices=difflib.get_close_matches(path.name, beside),
+        remedy="Correct the path; a relative one starts at the folder in which anfbuild is called.",
+    )
 
 
 def content_digest(path: Path, memo: Memo) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +24,7 @@ from anfbuild.engine.store import Damaged, Result, Store
 from anfbuild.errors import AnfbuildError, RecipeError, StepError, did_you_mean
 
 _ATTEMPTS = 3
-"""How often a step is tried when blobs that it reads turn out damaged and have to be rebuilt first."""
+"""How often the same damaged blobs are rebuilt before the disk is taken for broken."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,8 +150,8 @@ class Build:
         """doit's question: is there a result under the step's key?"""
         try:
             hit = self._resolve(name)
-        except AnfbuildError as error:
-            self.error = error
+        except Exception as error:
+            self.error = _as_user_error(name, error)
             return False
         if hit is not None:
             self._tell(Event("hit", name, hit.key))
@@ -160,13 +162,10 @@ class Build:
         try:
             if self.error is None:
                 self._execute(name)
-        except (AnfbuildError, KeyboardInterrupt) as error:
+        except KeyboardInterrupt as error:
             self.error = error
-        except OSError as error:
-            self.error = _disk_error(name, error)
         except Exception as error:
-            self.error = StepError(f"step {name!r} broke: {type(error).__name__}: {error}", remedy="See --debug.")
-            self.error.__cause__ = error
+            self.error = _as_user_error(name, error)
         if self.error is not None:
             self._tell(Event("failed", name))
         return self.error is None
@@ -208,15 +207,17 @@ class Build:
     # ---- execution
 
     def _execute(self, name: str) -> Result:
-        for _ in range(_ATTEMPTS):
+        damaged: Counter[str] = Counter()
+        while max(damaged.values(), default=0) < _ATTEMPTS:
             needs = {need: self.result(need) for need, _ in self._needs(name)}
             manifest = self._manifest(name)
             assert manifest is not None, "all needs have results"
             key = action_key(manifest)
             try:
                 return self._execute_locked(name, key, manifest, needs)
-            except _InputDamaged as damaged:
-                self._rebuild(damaged.step)
+            except _InputDamaged as found:
+                damaged[found.step] += 1
+                self._rebuild(found.step)
         raise StepError(
             f"the inputs of step {name!r} are damaged again each time they are rebuilt",
             where=str(self._store.root),
@@ -255,7 +256,10 @@ class Build:
         job.scratch.mkdir()
         self._tell(Event("start", name, key))
         started = time.perf_counter()
-        step.run(job)
+        try:
+            step.run(job)
+        except AnfbuildError as error:
+            raise _without_workspace(error, folder) from error
         seconds = time.perf_counter() - started
         self._refuse_moving_inputs(name, manifest)
         meta = {"manifest": manifest, "seconds": round(seconds, 3), "observations": observations}
@@ -293,6 +297,35 @@ class _InputDamaged(Exception):
     def __init__(self, step: str) -> None:
         self.step = step
         super().__init__(step)
+
+
+def _without_workspace(error: AnfbuildError, folder: Path) -> AnfbuildError:
+    """The same error with its paths as a user knows them: `fetch/model.onnx`, not a folder that is gone by now."""
+
+    def shown(text: str) -> str:
+        return text.replace(f"{folder / 'inputs'}{os.sep}", "").replace(f"{folder}{os.sep}", "")
+
+    return type(error)(
+        shown(error.what),
+        where=None if error.where is None else shown(error.where),
+        choices=map(shown, error.choices),
+        remedy=None if error.remedy is None else shown(error.remedy),
+    )
+
+
+def _as_user_error(name: str, error: Exception) -> AnfbuildError:
+    """What a step, or the look for its result, ended with, as an error that a user can act on."""
+    if isinstance(error, AnfbuildError):
+        return error
+    if isinstance(error, OSError):
+        told = _disk_error(name, error)
+    else:
+        told = StepError(
+            f"step {name!r} broke: {type(error).__name__}: {error}",
+            remedy="This is a fault of anfbuild: run again with --debug and report what it shows.",
+        )
+    told.__cause__ = error
+    return told
 
 
 def _disk_error(name: str, error: OSError) -> StepError:

@@ -78,8 +78,8 @@ class Store:
             return None
         except OSError as error:
             raise StepError(
-                f"the store's entry cannot be read: {error.strerror}",
-                where=str(path),
+                f"the store cannot be read: {error.strerror}",
+                where=str(self.root),
                 remedy="Set ANFBUILD_CACHE to a folder that this user can read and write.",
             ) from error
         return Result(key, files)

@@ -32,7 +32,7 @@ def load(path: Path) -> onnx.ModelProto:
         raise StepError(
             f"the external data of the model cannot be read: {_first_line(error)}",
             where=str(path),
-            remedy="Put the data files beside the model, as it names them.",
+            remedy="Save the model as one file, its data inside: onnx.save(model, path).",
         ) from error
     check(model, where=str(path))
     return model
@@ -91,7 +91,7 @@ def _check_location(tensor: onnx.TensorProto, path: Path) -> None:
         raise StepError(
             f"the external data of tensor {tensor.name!r} lie outside the model's folder: {location!r}",
             where=str(path),
-            remedy="Save the model again as one file, or with its data beside it.",
+            remedy="Save the model as one file, its data inside: onnx.save(model, path).",
         )
 
 

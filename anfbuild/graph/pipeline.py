@@ -11,9 +11,10 @@ from anfbuild.graph.model import check
 from anfbuild.graph.passes import (
     accept,
     fix_inputs,
+    fold_affine,
     fold_batchnorm,
-    fold_bias,
     fold_constants,
+    fuse_hardswish,
     infer_shapes,
     name_nodes,
     prune_outputs,
@@ -46,8 +47,9 @@ def clean(
         upgrade_opset.run(clean),
         fold_constants.run(clean),  # the conversion makes new Constant nodes
         remove_identity.run(clean),
-        fold_bias.run(clean),
+        fold_affine.run(clean),
         fold_batchnorm.run(clean),
+        fuse_hardswish.run(clean),
     ]
     unused = remove_dead.run(clean)
     results += [unused, name_nodes.run(clean), infer_shapes.run(clean)]

@@ -45,16 +45,18 @@ class Options:
 
     def check(self) -> Soc:
         """The chip that these options describe; RecipeError for the first value that cannot be."""
-        soc = find(self.soc_model)
+        soc = find(self.soc_model, where="target.soc_model")
         if self.arch not in ARCHITECTURES:
             raise RecipeError(
                 f"unknown Hexagon architecture {self.arch!r}",
+                where="target.arch",
                 choices=ARCHITECTURES,
                 remedy=f"{did_you_mean(str(self.arch), ARCHITECTURES)}{soc.name} has {soc.arch}.",
             )
         if self.arch != soc.arch:
             raise RecipeError(
                 f"arch {self.arch} is not that of {soc.name} (soc_model {soc.soc_model})",
+                where="target.arch",
                 choices=[soc.arch],
                 remedy=f"Write arch {soc.arch}, or choose another SoC.",
             )
@@ -62,6 +64,7 @@ class Options:
         if self.performance_mode not in PERFORMANCE_MODES:
             raise RecipeError(
                 f"unknown performance mode {self.performance_mode!r}",
+                where="performance.mode",
                 choices=PERFORMANCE_MODES,
                 remedy=did_you_mean(str(self.performance_mode), PERFORMANCE_MODES).strip() or None,
             )
@@ -77,6 +80,7 @@ class Options:
             raise RecipeError(
                 f"vtcm_mb {self.vtcm_mb} is not possible: {soc.name} (soc_model {soc.soc_model}) has "
                 f"{soc.vtcm_mb} MB of VTCM",
+                where="target.vtcm_mb",
                 choices=range(1, soc.vtcm_mb + 1),
             )
 

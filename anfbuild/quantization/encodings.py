@@ -13,6 +13,10 @@ from anfbuild.errors import StepError
 _MIN_SPAN = 1e-4
 """The least span of a range, as in onnxruntime's QNN configuration (MinimumRealRange): tiny scales are unsafe."""
 
+_LEAST_CHANNEL = 2.0**-12
+"""The least scale of a channel, as a share of the greatest. With 16-bit activations the HTP (QNN 2.51) returns garbage
+for channels below about 2^-16 of it, without a warning; a channel this small moves no output by a code."""
+
 _INT32_ROOM = 2.0**30
 """How far a bias may go into int32, so that the accumulator has room for the products too."""
 
@@ -107,11 +111,11 @@ def fixed_range(lo: float, hi: float, bits: int) -> Encoding:
 def symmetric(values: np.ndarray, bits: int, axis: int | None) -> Encoding:
     """The signed encoding with zero point 0 whose greatest integer is the greatest magnitude, per slice of `axis`.
 
-    A slice that is all zero gets the scale of the greatest one, so that its bias still has fine steps.
+    Slices that are all zero, or nearly so, get a scale that is at least 2^-12 of the greatest one.
     """
     others = tuple(i for i in range(values.ndim) if i != axis) if axis is not None else None
     magnitude = np.atleast_1d(np.abs(values).max(axis=others, initial=0.0)).astype(np.float64)
-    magnitude = np.where(magnitude > 0, magnitude, magnitude.max(initial=0.0) or 1.0)
+    magnitude = np.maximum(magnitude, (magnitude.max(initial=0.0) or 1.0) * _LEAST_CHANNEL)
     scale = (magnitude / (2 ** (bits - 1) - 1)).astype(np.float32)
     return Encoding(f"int{bits}", tuple(scale.tolist()), (0,) * scale.size, axis)
 

@@ -44,17 +44,17 @@ class Histogram:
         self._zeros = 0
 
     def add(self, values: np.ndarray, minima: np.ndarray, maxima: np.ndarray, weight: int = 1) -> None:
-        """Count `values` (float32, finite), each standing for `weight` values of a tensor.
+        """Count `values` (float32, finite, any shape), each standing for `weight` values of a tensor.
 
         `minima` and `maxima` are those of parts of the whole tensor: they show its extremes and, in the tails, how
         many values at least lie beyond any limit.
         """
         exponent = self._make_room(float(minima.min()), float(maxima.max()))
-        for counts, found in zip(self._counts, (values, minima, maxima), strict=True):
+        for counts, found, each in zip(self._counts, (values, minima, maxima), (weight, 1, 1), strict=True):
             index = np.floor(found * np.float32(2.0**-exponent)).astype(np.intp)  # exact: a power of two
             index -= self._first
-            counts += np.bincount(index, minlength=BINS) * (weight if found is values else 1)
-        self._zeros += (len(values) - int(np.count_nonzero(values))) * weight
+            counts += np.bincount(index.ravel(), minlength=BINS) * each
+        self._zeros += (values.size - int(np.count_nonzero(values))) * weight
 
     def statistics(self) -> TensorStatistics:
         """What was seen, without the empty bins at either end. At least one value must have been added."""

@@ -9,7 +9,9 @@ from anfbuild.quantization.encodings import Encoding, bias_encoding, from_range,
 from anfbuild.quantization.schemes import Scheme
 from anfbuild.quantization.topology import Topology
 
-_BIASED = {"Conv", "ConvTranspose", "Gemm"}
+_BIASED = {"Conv", "ConvTranspose", "Gemm", "BatchNormalization"}
+_EIGHT_BITS = {"BatchNormalization", "PRelu"}
+"""The HTP refuses 16-bit scales and slopes of these (QNN 2.51, "Batchnorm unsupported datatype on HTP")."""
 
 
 def parameter_encodings(
@@ -48,13 +50,13 @@ def weight_encoding(node: onnx.NodeProto, values: np.ndarray, scheme: Scheme) ->
         axis = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0 if _integer(node, "transB", 0) else 1}.get(node.op_type)
         if node.op_type == "ConvTranspose" and _integer(node, "group", 1) != 1:
             axis = None  # axis 1 is then shared by the groups
-    if axis is None and scheme.weight_bits == 8:
-        return from_range(float(values.min(initial=0.0)), float(values.max(initial=0.0)), scheme.weight_bits)
+    if axis is None and (scheme.weight_bits == 8 or node.op_type in _EIGHT_BITS):
+        return from_range(float(values.min(initial=0.0)), float(values.max(initial=0.0)), 8)
     return symmetric(values, scheme.weight_bits, axis)
 
 
 def _weight_inputs(node: onnx.NodeProto) -> set[int]:
-    if node.op_type in _BIASED:
+    if node.op_type in _BIASED | _EIGHT_BITS:
         return {1}
     return {0, 1} if node.op_type == "MatMul" else set()
 

@@ -16,11 +16,18 @@ from onnx import helper, numpy_helper
 
 from anfbuild.quantization.topology import Topology
 
-SAMPLE = 4096
+SAMPLE = 2048
 """The most values of a tensor that its histogram gets from one sample; smaller tensors are taken whole."""
 
-_MAX_ROWS = 512
+_MAX_ROWS = 256
 """Extremes are taken of so many rows: parallel work for the runtime, and tails that a strided sample would miss."""
+
+_FINITE = {
+    *("Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "Sub", "Mul", "Neg", "Abs", "Max", "Min", "Where", "Concat"),
+    *("Relu", "Clip", "LeakyRelu", "PRelu", "Elu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Softmax", "Erf"),
+    *("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "ReduceMean", "ReduceMax", "ReduceMin", "Resize"),
+}
+"""Operators that make no NaN of finite values; where they overflow, the extremes show Inf."""
 
 _MONOTONE = {"Add", "Sub", "Mul", "Div", "Relu", "Clip", "LeakyRelu", "Neg"}
 
@@ -31,9 +38,11 @@ class Probe:
 
     output: str
     rows: int
-    """The probe holds this many minima of rows, as many maxima (a falling function swaps them), then the sample."""
+    """The probe holds this many minima of rows, as many maxima, and then the sample; 0: the whole tensor alone."""
     stride: int
     """Each value of the sample stands for so many of the tensor."""
+    falling: bool = False
+    """Maxima and minima have changed places, by a falling function."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,11 @@ class Probed:
     probes: dict[str, Probe]
     """Observed tensor -> its probe."""
     sums: list[str]
-    """Outputs that are finite unless a tensor holds NaN or Inf (or its sum overflows): minima and maxima lose NaN."""
+    """Outputs that are finite unless a tensor holds NaN or Inf (or its sum overflows).
+
+    The runtime's minima and maxima lose NaN, so every input and every result of an operator that may make NaN of
+    finite values is summed; from there on a NaN cannot appear.
+    """
 
 
 def with_probes(model: onnx.ModelProto, topology: Topology) -> Probed:
@@ -57,7 +70,7 @@ def with_probes(model: onnx.ModelProto, topology: Topology) -> Probed:
         if node is not None and source in builder.probes:
             builder.derive(name, node, source)
         elif name in wanted:
-            builder.observe(name, topology.activations[name])
+            builder.observe(name, topology.activations[name], may_be_nan=node is None or node.op_type not in _FINITE)
     return builder.build(wanted)
 
 
@@ -65,6 +78,7 @@ class _Builder:
     def __init__(self, model: onnx.ModelProto, topology: Topology) -> None:
         self._model = onnx.ModelProto()
         self._model.CopyFrom(model)
+        self._topology = topology
         self._opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
         self._groups: dict[str, list[onnx.NodeProto]] = {}
         self._group: dict[str, str] = {}  # tensor -> the observed tensor whose probe its own is made from
@@ -77,8 +91,13 @@ class _Builder:
         self.probes: dict[str, Probe] = {}
         self._sums: list[str] = []
 
-    def observe(self, name: str, shape: tuple[int, ...]) -> None:
+    def observe(self, name: str, shape: tuple[int, ...], *, may_be_nan: bool) -> None:
         size = math.prod(shape)
+        if size <= SAMPLE:  # NaN is seen in it
+            self._groups[name] = [helper.make_node("Reshape", [name, self._ints(-1)], [f"{self._prefix}/{name}/probe"])]
+            self._group[name] = name
+            self.probes[name] = Probe(f"{self._prefix}/{name}/probe", rows=0, stride=1)
+            return
         rows = next(rows for rows in range(min(size, _MAX_ROWS), 0, -1) if size % rows == 0)
         stride = sample_stride(size, shape)
         taken = size if stride == 1 else min(SAMPLE, -(-size // stride))
@@ -88,25 +107,28 @@ class _Builder:
             helper.make_node("Reshape", [name, self._ints(rows, -1)], [table]),
             self._reduce("ReduceMin", table, low, axes_are_input=self._opset >= 18),
             self._reduce("ReduceMax", table, high, axes_are_input=self._opset >= 18),
-            self._reduce("ReduceSum", table, total, axes_are_input=True),
             helper.make_node("Reshape", [name, self._ints(-1)], [flat]),
             helper.make_node("Slice", [flat, *(self._ints(value) for value in (0, taken * stride, 0, stride))], [some]),
             helper.make_node("Concat", [low, high, some], [f"{prefix}/probe"], axis=0),
         ]
+        if may_be_nan:
+            nodes.append(self._reduce("ReduceSum", table, total, axes_are_input=True))
+            self._sums.append(total)
         self._groups[name] = nodes
         self._group[name] = name
-        self._sums.append(total)
         self.probes[name] = Probe(f"{prefix}/probe", rows, stride)
 
     def derive(self, name: str, node: onnx.NodeProto, source: str) -> None:
-        probe = Probe(f"{self._prefix}/{name}/probe", self.probes[source].rows, self.probes[source].stride)
+        old = self.probes[source]
+        falling = old.falling != _falls(node, source, self._topology)
+        probe = Probe(f"{self._prefix}/{name}/probe", old.rows, old.stride, falling)
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
         copy.name = ""
         copy.output[0] = probe.output
         for index, value in enumerate(node.input):
             if value == source:
-                copy.input[index] = self.probes[source].output
+                copy.input[index] = old.output
             elif value and index < 2 and node.op_type != "Clip":
                 copy.input[index] = self._scalar(value)
         self._group[name] = self._group[source]
@@ -167,5 +189,14 @@ def _monotone_source(node: onnx.NodeProto, topology: Topology) -> str | None:
         return None
     if node.op_type == "Div" and (node.input[0] != moving[0] or not fixed[0].all()):
         return None  # 1 / x is not monotone over zero
+    if node.op_type == "LeakyRelu" and any(a.f < 0 for a in node.attribute if a.name == "alpha"):
+        return None
     source: str = moving[0]
     return source
+
+
+def _falls(node: onnx.NodeProto, source: str, topology: Topology) -> bool:
+    """Whether the monotone `node` maps greater values of `source` to smaller ones."""
+    if node.op_type in ("Mul", "Div"):
+        return any((topology.constants[name] < 0).any() for name in node.input if name != source)
+    return node.op_type == "Neg" or (node.op_type == "Sub" and node.input[1] == source)

@@ -38,6 +38,7 @@ def find(name: str) -> Scheme:
     if name not in SCHEMES:
         raise RecipeError(
             f"unknown quantization scheme {name!r}",
+            where="quantization.scheme",
             choices=SCHEMES,
             remedy=f"{did_you_mean(name, SCHEMES)}Set quantization.scheme to one of the choices.",
         )
@@ -53,12 +54,15 @@ def check(scheme: str, arch: str) -> Scheme:
     found = find(scheme)
     match = re.fullmatch(r"v(\d+)", arch)
     if match is None:
-        raise RecipeError(f"not an HTP architecture: {arch!r}", remedy="Set target.arch to a value such as v73.")
+        raise RecipeError(
+            f"not an HTP architecture: {arch!r}", where="target.arch", remedy="Set target.arch to a value such as v73."
+        )
     if found.weight_bits == 16 and int(match[1]) < _INT16_WEIGHTS_FROM:
         possible = [name for name, other in SCHEMES.items() if other.weight_bits == 8]
         raise RecipeError(
             f"quantization scheme {scheme!r} needs HTP v{_INT16_WEIGHTS_FROM} or newer, the target has {arch}: "
             "older ones refuse 16-bit weights",
+            where="quantization.scheme",
             choices=possible,
             remedy="Set quantization.scheme to 'a16w8_per_channel', the nearest that the target can run.",
         )

@@ -9,6 +9,7 @@ import json
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,12 @@ import onnx
 from anfbuild.errors import StepError
 from anfbuild.graph.execute import Session
 from anfbuild.quantization.histogram import Histogram, TensorStatistics
-from anfbuild.quantization.probes import with_probes
+from anfbuild.quantization.probes import Probed, with_probes
 from anfbuild.quantization.topology import Topology, analyse
 
 _FORMAT = 1
+_BATCH = 8
+"""Samples whose probes are counted together: the cost of a call is shared, memory stays bounded."""
 _ARRAYS = ("low", "high", "first_edge", "bin_width", "zeros", "bins", "counts")
 
 
@@ -82,21 +85,29 @@ def collect(model: onnx.ModelProto, samples: Iterable[tuple[str, Mapping[str, np
     session = Session(probed.model)
     histograms = {name: Histogram() for name in probed.probes}
     count = 0
-    for sample, feeds in samples:
-        values = session.run(feeds)
-        if not all(np.isfinite(values[name]).all() for name in probed.sums):
+    remaining = iter(samples)
+    while batch := list(islice(remaining, _BATCH)):
+        values = [session.run(feeds) for _, feeds in batch]
+        for sample, feeds in (batch[i] for i in range(len(batch)) if not _is_finite(probed, values[i])):
             _refuse_non_finite(model, topology, sample, feeds)
         for name, probe in probed.probes.items():
-            vector = values[probe.output]
-            if not np.isfinite(vector).all():
-                _refuse_non_finite(model, topology, sample, feeds)
-            one, other = vector[: probe.rows], vector[probe.rows : 2 * probe.rows]
-            extremes = np.minimum(one, other), np.maximum(one, other)
-            histograms[name].add(vector[2 * probe.rows :], *extremes, weight=probe.stride)
-        count += 1
+            stack = np.stack([found[probe.output] for found in values])
+            minima, maxima = stack[:, : probe.rows], stack[:, probe.rows : 2 * probe.rows]
+            sampled = stack[:, 2 * probe.rows :]
+            if not probe.rows:
+                minima = maxima = sampled
+            elif probe.falling:
+                minima, maxima = maxima, minima
+            histograms[name].add(sampled, minima, maxima, probe.stride)
+        count += len(batch)
     if not count:
         raise StepError("there is no calibration sample", remedy="Set dataset.samples to at least 1.")
     return Statistics({name: histogram.statistics() for name, histogram in histograms.items()}, count)
+
+
+def _is_finite(probed: Probed, values: Mapping[str, np.ndarray]) -> bool:
+    outputs = (*(probe.output for probe in probed.probes.values()), *probed.sums)
+    return bool(np.isfinite(np.concatenate([values[output] for output in outputs])).all())
 
 
 def _refuse_non_finite(

@@ -73,7 +73,8 @@ def parse(overrides: Sequence[str], loader: ConfigLoaderImpl | None = None) -> l
         raise RecipeError(
             f"cannot read the override {error.override!r}",
             where=COMMAND_LINE,
-            remedy="Write KEY=VALUE, +KEY=VALUE to add, ~KEY to remove; quote what the shell would eat: 'a=[1,2]'.",
+            remedy="Write KEY=VALUE, +KEY=VALUE to add, ~KEY to remove; quote what the shell would eat: 'a=[1,2]'. "
+            "Text with letters beyond ASCII or with signs needs quotes of its own: 'KEY=\"ä (1)\"'.",
         ) from error
 
 

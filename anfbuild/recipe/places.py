@@ -34,6 +34,8 @@ class Places:
                 inside = wanted.removeprefix(f"{package}.") if package else wanted
                 if (not package or inside != wanted) and (line := document.line(inside)) is not None:
                     return f"{document.shown}:{line}"
+            if any(_is_within(override.key_or_group, wanted) for override in self._values):
+                return COMMAND_LINE  # which gave what lies below, and so made the key
             wanted = wanted[: max(wanted.rfind("."), wanted.rfind("["), 0)]
         return self._files[-1][1].shown
 

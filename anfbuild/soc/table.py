@@ -93,8 +93,8 @@ _BY_MODEL = {soc.soc_model: soc for soc in SOCS}
 _BY_NAME = {soc.name: soc for soc in SOCS} | {name: _BY_MODEL[model] for name, model in _ALIASES.items()}
 
 
-def find(soc: str | int) -> Soc:
-    """The SoC of that name (any case) or of that `soc_model` number.
+def find(soc: str | int, where: str | None = None) -> Soc:
+    """The SoC of that name (any case) or of that `soc_model` number; `where` is the key that gives it.
 
     Raises RecipeError for one that is not in the table: older than Hexagon v68, or unknown to the compiler, which
     would take another chip without a word.
@@ -105,6 +105,7 @@ def find(soc: str | int) -> Soc:
         near = did_you_mean(word, _BY_NAME)
         raise RecipeError(
             f"unknown SoC {soc!r}",
+            where=where,
             choices=[f"{row.name.lower()} ({row.soc_model})" for row in SOCS],
             remedy=f"{near}Name a chip with Hexagon {ARCHITECTURES[0]} or newer.",
         )

@@ -25,8 +25,8 @@ def baseline(job: Job[Baseline]) -> None:
 
     task = tasks.get(*split_task(job.config.task))
     session = graph.Session(job.inputs["convert"] / "model.onnx")
-    answers = [
-        task.decode(session.run(feeds), sample.image.shape[:2])
-        for sample, feeds in read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs)
-    ]
+    answers = []
+    for sample, feeds in read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs):
+        task.check_truth(sample.truth, sample.name)  # here, since it is the first step that can tell
+        answers.append(task.decode(session.run(feeds), sample.image.shape[:2]))
     write_json(job.output / "baseline.json", {"answers": answers})

@@ -12,7 +12,7 @@ from anfbuild.steps.files import write_json
 
 @dataclasses.dataclass(frozen=True)
 class Fetch:
-    """Where the model comes from."""
+    """Where the model comes from. What is said of it, as its licence, is no reason to fetch it again."""
 
     kind: str = at("source.kind")
     path: Path | None = at("source.path", content=True)
@@ -21,8 +21,6 @@ class Fetch:
     python: str | None = at("source.python")
     platform: str | None = at("source.platform")
     sha256: str | None = at("source.sha256")
-    license: str | None = at("source.license")
-    private: bool = at("source.private")
 
 
 @step(config=Fetch)
@@ -49,7 +47,5 @@ def fetch(job: Job[Fetch]) -> None:
             "distribution": config.distribution,
             "file": config.file,
             "sha256": hashlib.sha256((job.output / "model.onnx").read_bytes()).hexdigest(),
-            "license": config.license,
-            "private": config.private,
         },
     )

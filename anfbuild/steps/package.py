@@ -19,6 +19,7 @@ class Package:
     """What the manifest says beside the contents."""
 
     name: str = at("name")
+    license: str | None = at("source.license")
     inputs: dict[str, dict[str, Any]] = at("model.inputs.*")
     task: dict[str, Any] = at("task.*")
     backend: str = at("backend.kind")
@@ -65,7 +66,7 @@ def _manifest(job: Job[Package], entry: Mapping[str, str]) -> dict[str, Any]:
             part["part"]: {"required": part["required"], "built_with": part["found"]} for part in config.versions
         },
         "task": {"kind": kind, "options": options},
-        "source": {"sha256": source["sha256"], "license": source["license"]},
+        "source": {"sha256": source["sha256"], "license": config.license},
         "entry": dict(entry),
         "tensors": _tensors(job.inputs, config.inputs),
     }

@@ -70,12 +70,22 @@ def report(job: Job[Report]) -> None:
         },
         versions=config.versions,
         gates=config.gates,
-        reasons=part["simulate"]["reasons"],
+        reasons=_reasons(part),
     )
     (job.output / "results.json").write_bytes(archive.canonical(document))
     placement = job.inputs["prepare"] / "placement.csv"
     rows = list(csv.DictReader(placement.open(encoding="utf-8", newline=""))) if placement.exists() else []
-    (job.output / "report.html").write_text(html(document, placement=rows, notes=part["simulate"]["notes"]))
+    page = html(document, placement=rows, notes=part["simulate"]["notes"])
+    (job.output / "report.html").write_text(page, encoding="utf-8")
+
+
+def _reasons(part: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Why single figures are missing, by their JSON pointer."""
+    reasons = dict(part["simulate"]["reasons"])
+    reasons |= {f"/accuracy/{figure}": why for figure, why in part["evaluate"]["reasons"].items()}
+    if not part["emulate"]["available"]:
+        reasons["/accuracy/emulated"] = part["emulate"]["reason"]
+    return reasons
 
 
 def _traffic(prepared: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 One file a task, numpy only, so that the same code serves evaluation, the report and an application.
 """
 
+from anfbuild.tasks.inputs import read_input
 from anfbuild.tasks.registry import KINDS, check, get
 from anfbuild.tasks.task import InputSpec, Score, Task
 
-__all__ = ["KINDS", "InputSpec", "Score", "Task", "check", "get"]
+__all__ = ["KINDS", "InputSpec", "Score", "Task", "check", "get", "read_input"]

@@ -19,7 +19,7 @@ def compare(
     """Scores and drops as JSON values. The emulated answers are to the first of the samples, or to none.
 
     A drop is float minus quantized in the metric's unit, signed so that a loss is positive; `interval95` is of
-    `drop_abs`, from a bootstrap over the samples.
+    `drop_abs`, from a bootstrap over the samples. `reasons` says why a figure is None, by its name.
     """
     sign = 1 if task.higher_is_better else -1
     exact, quantized = task.score(float_answers, truths), task.score(quantized_answers, truths)
@@ -36,4 +36,5 @@ def compare(
         "drop_abs": drop,
         "drop_rel": drop / exact.value if exact.value else None,
         "interval95": [low, high],
+        "reasons": {} if exact.value else {"drop_rel": "the float model scores 0, and no share of that can be lost"},
     }

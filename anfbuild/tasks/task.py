@@ -59,6 +59,9 @@ class Task(Protocol):
     def decode(self, outputs: Mapping[str, NDArray[Any]], image_size: tuple[int, int]) -> Prediction:
         """The model's outputs for one image as an answer in that image's pixels."""
 
+    def check_truth(self, truth: Prediction, name: str) -> None:
+        """StepError naming the sample `name` where `truth` cannot judge an answer to it."""
+
     def score(self, predictions: Sequence[Prediction], truths: Sequence[Prediction]) -> Score:
         """The metric of the answers against the ground truth, sample by sample."""
 

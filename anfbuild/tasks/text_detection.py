@@ -24,6 +24,11 @@ MAX_CANDIDATES = 1000
 
 DO_NOT_CARE = "###"
 
+_WRITE_TRUTH = (
+    'Give it in truth.json: {"FILE": {"quads": [[[x, y], [x, y], [x, y], [x, y]]], "texts": ["TEXT"]}}; '
+    "texts may be left out."
+)
+
 
 class TextDetection:
     """The task `text_detection`."""
@@ -57,6 +62,10 @@ class TextDetection:
                 found.append(([[x * size_x, y * size_y] for x, y in grown.corners()], score))
         return {"quads": [quad for quad, _ in found], "scores": [score for _, score in found]}
 
+    def check_truth(self, truth: Prediction, name: str) -> None:
+        """StepError naming the sample where its quads are missing, malformed or without area."""
+        _truth(truth, name)
+
     def score(self, predictions: Sequence[Prediction], truths: Sequence[Prediction]) -> Score:
         """Harmonic mean of precision and recall over all samples, boxes matched one to one.
 
@@ -65,7 +74,7 @@ class TextDetection:
         """
         counts = np.array(
             [
-                _count(prediction["quads"], *_truth(truth, index), self.options.iou)
+                _count(prediction["quads"], *_truth(truth, str(index)), self.options.iou)
                 for index, (prediction, truth) in enumerate(zip(predictions, truths, strict=True))
             ],
             np.int64,
@@ -140,18 +149,20 @@ def _mean_inside(heat: NDArray[np.float32], rectangle: Rectangle) -> float:
     return float(values.mean(dtype=np.float64)) if values.size else 0.0
 
 
-def _truth(truth: Prediction, index: int) -> tuple[list[list[Point]], list[list[Point]]]:
+def _truth(truth: Prediction, name: str) -> tuple[list[list[Point]], list[list[Point]]]:
     """The hulls of the quads to be found, and of those that are not judged."""
     quads = truth.get("quads")
     if quads is None:
-        raise StepError(
-            f"sample {index} has no ground truth 'quads'",
-            remedy='Give it in truth.json: {"FILE": {"quads": [[[x, y], [x, y], [x, y], [x, y]]]}}.',
-        )
-    texts = truth.get("texts") or [""] * len(quads)
-    hulls = [convex_hull(quad) for quad in quads]
+        raise StepError(f"sample {name} has no ground truth 'quads'", remedy=_WRITE_TRUTH)
+    try:
+        hulls = [convex_hull(quad) for quad in quads]
+        texts = list(truth.get("texts") or [""] * len(quads))
+    except (TypeError, ValueError) as error:
+        raise StepError(f"the ground truth of sample {name} is not a list of quads", remedy=_WRITE_TRUTH) from error
     if len(texts) != len(quads) or any(len(hull) < 3 for hull in hulls):
-        raise StepError(f"the ground truth of sample {index} has a quad without area, or not one text a quad")
+        raise StepError(
+            f"the ground truth of sample {name} has a quad without area, or not one text a quad", remedy=_WRITE_TRUTH
+        )
     judged = [hull for hull, text in zip(hulls, texts, strict=True) if text != DO_NOT_CARE]
     return judged, [hull for hull, text in zip(hulls, texts, strict=True) if text == DO_NOT_CARE]
 

@@ -18,10 +18,14 @@ ROOT = Path(anfbuild.__file__).parents[1]
 pytestmark = pytest.mark.usefixtures("project")
 
 
-def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     return subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False, **options
+        [sys.executable, *arguments],
+        env=environment,
+        capture_output=True,
+        encoding=variables.get("PYTHONIOENCODING", "utf-8"),
+        check=False,
     )
 
 
@@ -98,6 +102,11 @@ def test_debug_shows_the_traceback(build: Any, capsys: pytest.CaptureFixture[str
     assert 'raise ZeroDivisionError("by zero")' in capsys.readouterr().err
 
 
+def test_debug_shows_what_is_behind_an_outcomes_error(build: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["+recipe=plain", "dataset.samples=103", "--debug"], build=build) == 3
+    assert "anfbuild.errors.GateError: accuracy_drop is 0.2" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", [["--cfg", "job"], ["--cfg=job"], ["-c", "job"]])
 def test_the_composed_recipe(build: Any, capsys: pytest.CaptureFixture[str], option: list[str]) -> None:
     assert main([*option, "+recipe=plain", "dataset.samples=4"], build=build) == 0
@@ -131,3 +140,14 @@ def test_as_a_module() -> None:
     assert run.returncode == 2
     assert run.stdout == ""
     assert run.stderr.startswith("anfbuild: command line: there is no recipe 'nope'")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_encoding_of_the_terminal(project: Path, encoding: str) -> None:
+    (project / "recipes" / "名.yaml").write_text("dataset: {sample: 1}\n")
+    run = python("-m", "anfbuild", "+recipe='–'", PYTHONIOENCODING=encoding)
+    assert run.returncode == 2
+    assert "there is no recipe" in run.stderr
+    assert "Traceback" not in run.stderr
+    run = python("-m", "anfbuild", "+recipe='–'", "--json", PYTHONIOENCODING=encoding)
+    assert json.loads(run.stdout)["error"]["choices"] == ["ocr_detect", "plain", "名"]

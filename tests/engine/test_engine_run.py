@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import multiprocessing
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import toy
 
 from anfbuild.engine.run import Build, Event
+from anfbuild.engine.step import Job, Step
 from anfbuild.engine.store import Store
 from anfbuild.errors import RecipeError, StepError
 
@@ -87,6 +90,64 @@ def test_a_failure_is_told_and_not_cached(tmp_path: Path) -> None:
     assert [event.kind for event in run.events] == ["hit", "hit", "start", "failed"]
 
 
+def test_an_error_names_an_input_without_the_folder_that_it_was_copied_to(tmp_path: Path) -> None:
+    run = build(tmp_path, fail="input")
+    assert not run.run("shout")
+    assert isinstance(run.error, StepError)
+    assert (run.error.where, run.error.choices) == (f"count{os.sep}count.txt", [f"output{os.sep}a"])
+
+
+def test_a_look_up_that_breaks_is_an_error_and_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_store: Store, _key: str) -> None:
+        raise PermissionError(13, "Permission denied", "entry.json")
+
+    monkeypatch.setattr(Store, "lookup", fail)
+    run = build(tmp_path)
+    assert not run.run("shout")
+    assert isinstance(run.error, StepError)
+    assert run.error.where == "entry.json"
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_any_number_of_damaged_inputs_is_rebuilt(tmp_path: Path) -> None:
+    build(tmp_path).run("shout")
+    sink = Step("sink", tuple(GRAPH_OF_MANY), toy.Words, _join)
+    graph = {**GRAPH_OF_MANY, "sink": sink}
+
+    def many() -> Build:
+        return Build(graph, toy.TREE, Store(tmp_path / "store"), project=tmp_path, package=PACKAGE, notify=print)
+
+    assert many().run("sink")
+    for entry in (tmp_path / "store" / "ac").iterdir():
+        if "joined.txt" in entry.read_text():
+            entry.unlink()
+    for blob in (tmp_path / "store" / "cas").rglob("*"):
+        if blob.is_file():
+            blob.chmod(0o644)
+            blob.write_bytes(b"x" * blob.stat().st_size)
+    run = many()
+    assert run.run("sink"), run.error
+
+
+def _write_number(number: int) -> Callable[[Job[toy.Words]], None]:
+    def run(job: Job[toy.Words]) -> None:
+        """Write a number."""
+        (job.output / "number.txt").write_text(str(number))
+
+    return run
+
+
+def _join(job: Job[toy.Words]) -> None:
+    """Join the numbers."""
+    text = "".join((folder / "number.txt").read_text() for folder in job.inputs.values())
+    (job.output / "joined.txt").write_text(text)
+
+
+GRAPH_OF_MANY = {f"s{number}": Step(f"s{number}", (), toy.Words, _write_number(number)) for number in range(6)}
+
+
 def test_an_interrupted_run_goes_on_from_the_last_finished_step(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         build(tmp_path, fail="interrupt").run("shout")
@@ -106,11 +167,13 @@ def test_content_fields_enter_the_key_by_content_and_not_by_path(tmp_path: Path)
 
 
 def test_a_missing_content_file_is_the_recipes_fault(tmp_path: Path) -> None:
+    (tmp_path / "gone.text").touch()
     run = build(tmp_path, file="gone.txt")
     assert not run.run("shout")
     assert isinstance(run.error, RecipeError)
-    assert "toy.file" in str(run.error)
-    assert "gone.txt" in str(run.error)
+    assert run.error.where == "toy.file"
+    assert f"{tmp_path / 'gone.txt'} does not exist" in str(run.error)
+    assert run.error.choices == ["gone.text"]
 
 
 def test_moving_the_project_changes_no_key(tmp_path: Path) -> None:

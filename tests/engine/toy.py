@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from anfbuild.engine.step import Job, Step, at, step
+from anfbuild.errors import StepError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +47,8 @@ def shout(job: Job[Shout]) -> None:
     """Shout the long words, or fail when the recipe says so."""
     if job.config.fail == "error":
         raise ValueError("no voice")
+    if job.config.fail == "input":
+        raise StepError("no count", where=str(job.inputs["count"] / "count.txt"), choices=[job.output / "a"])
     if job.config.fail == "interrupt":
         raise KeyboardInterrupt
     count_text = (job.inputs["count"] / "count.txt").read_text()

@@ -120,6 +120,9 @@ def test_places(project: Path, write_recipe: Callable[..., None]) -> None:
     assert recipe.place("dataset.samples") == "command line"
     assert recipe.place("dataset.seed") == "conf/dataset/made.yaml:2"
     assert recipe.place("model.inputs.x.shape[3]") == "recipes/mine.yaml:8"
+    added = compose(["+recipe=mine", "+model.inputs.y.shape=[1]"], project)
+    assert added.place("model.inputs.y") == "command line"
+    assert added.place("model.inputs") == "recipes/mine.yaml:7"
 
 
 def test_composing_twice_gives_the_same_and_leaves_nothing(project: Path) -> None:

@@ -28,7 +28,7 @@ def refusal(project: Path, *overrides: str) -> RecipeError:
         (["+recipe=../recipes/plain"], "there is no recipe", ""),
         (["+recipe=plain,mine"], "exactly one recipe", "-m +recipe=A,B"),
         ([PLAIN, "+recipe=plain"], "exactly one recipe", ""),
-        ([PLAIN, "target=sm8560"], "there is no target 'sm8560'", "did you mean 'sm8650'?"),
+        ([PLAIN, "target=sm8651"], "there is no target 'sm8651'", "did you mean 'sm8650'?"),
         ([PLAIN, "target=null"], "there is no target null", "conf/target/NAME.yaml"),
         ([PLAIN, "+target=made"], "has a 'target' already", "without the +"),
         ([PLAIN, "~target"], "exactly one 'target'", "target=CHOICE"),

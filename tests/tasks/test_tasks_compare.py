@@ -40,3 +40,9 @@ def test_emulated_answers_are_scored_on_their_own_samples_only() -> None:
     assert found["samples"] == {"float": 2, "quantized": 2, "emulated": 1}
     assert (found["emulated"], found["quantized"], found["drop_abs"]) == (1.0, 0.5, 0.0)
     assert found["interval95"] == [0.0, 0.0]
+
+
+def test_a_float_model_that_finds_nothing_has_no_share_to_lose() -> None:
+    found = compare(get("text_detection", {}), [truth(SQUARE)], [answer(FAR)], [answer(FAR)], [])
+    assert (found["float"], found["drop_rel"]) == (0.0, None)
+    assert list(found["reasons"]) == ["drop_rel"]

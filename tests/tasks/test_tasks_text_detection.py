@@ -121,6 +121,10 @@ def test_what_is_not_to_be_judged_counts_neither_way() -> None:
         ({"quads": [box(0, 0, 10, 0)]}, "without area"),
         ({"quads": [box(0, 0, 1, 1)], "texts": []}, None),
         ({"quads": [box(0, 0, 1, 1)], "texts": ["a", "b"]}, "not one text a quad"),
+        ({"quads": "word"}, "not a list of quads"),
+        ({"quads": [[1, 2, 3]]}, "not a list of quads"),
+        ({"quads": 3}, "not a list of quads"),
+        ({"quads": [box(0, 0, 1, 1)], "texts": 3}, "not a list of quads"),
     ],
 )
 def test_refuses_a_truth_that_cannot_judge(truth: dict[str, Any], message: str | None) -> None:
@@ -129,3 +133,9 @@ def test_refuses_a_truth_that_cannot_judge(truth: dict[str, Any], message: str |
     else:
         with pytest.raises(StepError, match=message):
             TASK.score([{"quads": []}], [truth])
+
+
+def test_a_bad_truth_is_told_by_the_name_of_its_sample() -> None:
+    TASK.check_truth({"quads": []}, "good.png")
+    with pytest.raises(StepError, match=r"sample bad\.png has no ground truth"):
+        TASK.check_truth({}, "bad.png")

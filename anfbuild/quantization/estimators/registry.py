@@ -41,11 +41,13 @@ def check(name: str, percentile: float) -> None:
     if name not in ESTIMATORS:
         raise RecipeError(
             f"unknown range estimator {name!r}",
+            where="calibration.estimator",
             choices=ESTIMATORS,
             remedy=f"{did_you_mean(name, ESTIMATORS)}Set calibration.estimator to one of the choices.",
         )
     if not 50 < percentile <= 100:
         raise RecipeError(
             f"calibration.percentile is {percentile}, but must be over 50 and at most 100",
+            where="calibration.percentile",
             remedy="Set calibration.percentile to a value such as 99.99.",
         )

@@ -1,0 +1,36 @@
+"""Errors as the build raises them, with the places that only the recipe knows."""
+
+from __future__ import annotations
+
+from anfbuild.errors import AnfbuildError
+from anfbuild.recipe import Recipe
+
+_SOURCE = "fetch/model.onnx"
+"""How steps name the source model: the user knows it by the recipe's words."""
+
+
+def located(error: AnfbuildError, recipe: Recipe) -> AnfbuildError:
+    """The same error, where a key of the recipe stands as its place with the file and line that gave the value, and the
+    fetched model by the name that the recipe has for it."""
+    where = error.where or ""
+    if where.startswith(_SOURCE):
+        where = _source(recipe) + where.removeprefix(_SOURCE)
+    elif _is_key(where, recipe):
+        where = f"{recipe.place(where)} ({where})"
+    return type(error)(error.what, where=where or None, choices=error.choices, remedy=error.remedy)
+
+
+def _is_key(where: str, recipe: Recipe) -> bool:
+    """Whether `where` is `goal`, or reaches into a group of the config by one level at least."""
+    head, _, rest = where.partition(".")
+    above = recipe.config.get(head)
+    if not rest:
+        return head in recipe.config
+    return isinstance(above, dict) and rest.partition(".")[0] in above
+
+
+def _source(recipe: Recipe) -> str:
+    source = recipe.config["source"]
+    key = "path" if source["path"] is not None else "file"
+    of = "" if source["distribution"] is None else f" of {source['distribution']}"
+    return f"{source[key]}{of} ({recipe.place(f'source.{key}')})"

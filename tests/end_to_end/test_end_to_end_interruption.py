@@ -1,0 +1,121 @@
+"""Interrupted, killed and shared builds: what is finished is kept, and what comes out is what it would have been."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from projects import Project
+
+from anfbuild import qnn
+
+compiles = pytest.mark.skipif(qnn.unavailable() is not None, reason=str(qnn.unavailable()))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no process groups to signal")
+@pytest.mark.parametrize(
+    ("step", "number"),
+    [
+        ("convert", signal.SIGINT),
+        pytest.param("prepare", signal.SIGINT, marks=compiles),
+        pytest.param("emulate", signal.SIGINT, marks=compiles),
+        ("evaluate", signal.SIGINT),
+        ("fetch", signal.SIGKILL),
+        ("convert", signal.SIGKILL),
+        pytest.param("prepare", signal.SIGKILL, marks=compiles),
+        pytest.param("emulate", signal.SIGKILL, marks=compiles),
+    ],
+)
+def test_the_next_run_goes_on_from_the_last_finished_step(alone: Project, step: str, number: signal.Signals) -> None:
+    code, ended, err = alone.stop_at(step, number, "+recipe=mine")
+    if number is signal.SIGINT:
+        assert code == 130, err
+        assert "run the same command again to go on" in err
+        assert "Traceback" not in err
+    else:
+        assert code == -number
+    assert_no_worker_is_left(alone.store)
+
+    resumed = alone.run("+recipe=mine", "--json")
+    assert resumed.code == 0, resumed.err
+    assert not ended & set(resumed.steps_run)
+    assert step in resumed.steps_run
+    assert list((alone.store / "tmp").iterdir()) == []
+    assert alone.run("+recipe=mine", "--json").steps_run == []
+
+
+def assert_no_worker_is_left(store: Path) -> None:
+    """No process that the build started outlives it; they are known by the store in their environment."""
+    deadline = time.monotonic() + 10
+    mark = f"ANFBUILD_CACHE={store}\0".encode()
+    while left := [entry for entry in Path("/proc").glob("[0-9]*") if mark in _environment(entry)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
+def _environment(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_two_builds_at_once_run_each_step_once(alone: Project) -> None:
+    both = [alone.start("+recipe=mine", "--json") for _ in range(2)]
+    said = [process.communicate(timeout=300) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    ran = [step["step"] for out, _ in said for step in json.loads(out)["steps"] if not step["hit"]]
+    assert sorted(ran) == sorted(set(ran))
+    documents = [json.loads(out) for out, _ in said]
+    assert documents[0]["results"] == documents[1]["results"]
+
+
+def test_damaged_bytes_are_put_aside_and_built_again(alone: Project) -> None:
+    assert alone.run("+recipe=mine").code == 0
+    package = alone.folder / "artifacts" / "builds" / "mine" / "latest" / "mine.anf"
+    good = package.read_bytes()
+    for blob in (alone.store / "cas").rglob("*"):
+        if blob.is_file():
+            blob.chmod(0o644)
+            blob.write_bytes(b"x" * blob.stat().st_size)
+    again = alone.run("+recipe=mine", "--json")
+    assert again.code == 0, again.err
+    assert package.read_bytes() == good
+
+
+def test_a_store_that_is_a_file(tiny: Project, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    ran = Project(tiny.folder, tmp_path / "file").run("+recipe=mine")
+    assert ran.code == 1
+    for word in (str(tmp_path / "file"), "store", "Set ANFBUILD_CACHE to a folder"):
+        assert word in ran.err
+    assert "Traceback" not in ran.err
+    assert (tmp_path / "file").read_text() == "no folder"
+
+
+def test_a_store_that_cannot_be_written_still_serves(alone: Project) -> None:
+    # A superuser is stopped by no mode; without these two capabilities it is.
+    prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    if prefix and shutil.which("setpriv") is None:
+        pytest.skip("no setpriv, which a superuser needs to give up rights")
+    assert alone.run("+recipe=mine").code == 0
+    folders = [alone.store, *(path for path in alone.store.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        served = alone.run("+recipe=mine", "--json", prefix=prefix)
+        changed = alone.run("+recipe=mine", "calibration=minmax", prefix=prefix)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert served.code == 0, served.err
+    assert served.steps_run == []
+    assert changed.code == 1
+    for word in (str(alone.store), "Permission denied", "rights"):
+        assert word in changed.err
+    assert "Traceback" not in changed.err
