@@ -97,13 +97,8 @@ class Store:
             self._copy_blob(sha, size, destination / name)
 
     def copy_file(self, result: Result, name: str, destination: Path) -> None:
-        """Write one file of `result` to `destination`, verified, atomically. Raises Damaged.
-
-        A destination that holds these bytes already is left as it is.
-        """
+        """Write one file of `result` to `destination`, verified, atomically. Raises Damaged."""
         sha, size = result.files[name]
-        if destination.is_file() and destination.stat().st_size == size and self._intact(destination, sha):
-            return
         partial = _partial(destination)
         try:
             self._copy_blob(sha, size, partial)
