@@ -12,8 +12,7 @@ import yaml
 import anfbuild
 from anfbuild.errors import RecipeError
 from anfbuild.recipe import compose
-
-ROOT = Path(anfbuild.__file__).parents[1]
+from anfbuild.recipe.files import shipped
 
 
 def test_a_recipe_is_complete_and_plain(project: Path) -> None:
@@ -144,9 +143,10 @@ def test_another_folder_than_the_working_directory(project: Path, monkeypatch: p
 
 def test_an_installed_package_brings_its_own_files(project: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
-    shutil.copytree(ROOT / "anfbuild", site / "anfbuild", ignore=shutil.ignore_patterns("__pycache__"))
+    package = Path(anfbuild.__file__).parent
+    shutil.copytree(package, site / "anfbuild", ignore=shutil.ignore_patterns("__pycache__", "_data"))
     for folder in ("conf", "recipes"):
-        shutil.copytree(ROOT / folder, site / "anfbuild" / "_data" / folder)
+        shutil.copytree(shipped() / folder, site / "anfbuild" / "_data" / folder)
     (site / "anfbuild" / "_data" / "recipes" / "shipped.yaml").write_text("defaults: [plain, _self_]\n")
     run = subprocess.run(
         [sys.executable, "-m", "anfbuild", "+recipe=shipped", "--cfg", "job"],
