@@ -93,6 +93,8 @@ def _single(arguments: Arguments, project: Path, build: Build | None, console: C
     outcome = (build or _real_build())(recipe, project, latest=True, folder=None, report=console)
     if outcome.summary:
         console.table(outcome.summary)
+    if outcome.folder is not None:
+        console.print(f"files: {outcome.folder}")
     if outcome.error is not None:
         if arguments.debug:
             traceback.print_exception(outcome.error)

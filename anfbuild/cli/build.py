@@ -69,7 +69,7 @@ def build(recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, r
     """Bring the recipe's goal up to date and export it.
 
     `folder` is where the files go, by default `artifacts/builds/NAME/<key12>`; `latest` moves the link of that name
-    beside it to this build. Raises nothing that a user can cause: errors are in the outcome. KeyboardInterrupt passes.
+    beside it to this build, if that is a whole one. Raises nothing that a user can cause: errors are in the outcome. KeyboardInterrupt passes.
     """
     started = time.perf_counter(), time.process_time()
     run: Build | None = None
@@ -125,7 +125,7 @@ def _export(
     results = _export_report(run, recipe, target) if goal == "report" else _export_goal(run, goal, target)
     steps = _steps(run)
     _write_run(steps, recipe, target, key, started)
-    if latest:
+    if latest and goal == "report":
         _point(builds / "latest", target.name)
     missed = [gate for gate in (results or {}).get("gates", []) if gate["passed"] is False]
     error = None
@@ -169,7 +169,7 @@ def _steps(run: Build) -> list[dict[str, Any]]:
             "key": event.key,
             "hit": event.kind == "hit",
             "seconds": None if event.seconds is None else round(event.seconds, 3),
-            "observations": run.observations(event.step),
+            "observations": run.observations(event.key),
         }
         for event in ended
     ]

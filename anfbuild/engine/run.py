@@ -118,9 +118,9 @@ class Build:
         config = read_slice(step.config, self._tree, self._project)
         return key_values(config, lambda path: content_digest(path, self._memo))
 
-    def observations(self, name: str) -> dict[str, float]:
-        """What a step noted when its result was made: figures that differ from run to run."""
-        noted: dict[str, float] = self._store.meta(self.result(name).key).get("observations", {})
+    def observations(self, key: str | None) -> dict[str, float]:
+        """What the step noted that made the result under `key`: figures that differ from run to run."""
+        noted: dict[str, float] = self._store.meta(key).get("observations", {}) if key else {}
         return noted
 
     def export(self, name: str, file: str, destination: Path) -> None:
