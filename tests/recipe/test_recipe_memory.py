@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import anfbuild
 from anfbuild.errors import RecipeError
 from anfbuild.recipe import compose, memory
 
@@ -93,5 +95,6 @@ def test_a_remembered_recipe_needs_no_hydra(project: Path) -> None:
         "import sys; from pathlib import Path; from anfbuild.recipe import compose;"
         "print(compose(['+recipe=plain'], Path.cwd(), Path('memo')).name, 'hydra' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(anfbuild.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["plain", "False"]
