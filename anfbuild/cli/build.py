@@ -69,7 +69,8 @@ def build(recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, r
     """Bring the recipe's goal up to date and export it.
 
     `folder` is where the files go, by default `artifacts/builds/NAME/<key12>`; `latest` moves the link of that name
-    beside it to this build, if that is a whole one. Raises nothing that a user can cause: errors are in the outcome. KeyboardInterrupt passes.
+    beside it to this build, if that is a whole one. Raises nothing that a user can cause: errors are in the outcome.
+    KeyboardInterrupt passes.
     """
     started = time.perf_counter(), time.process_time()
     run: Build | None = None

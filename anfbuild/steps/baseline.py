@@ -7,7 +7,7 @@ from typing import Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import write_json
-from anfbuild.steps.samples import read_feeds, split_task
+from anfbuild.steps.samples import answer_samples, split_task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,8 +25,5 @@ def baseline(job: Job[Baseline]) -> None:
 
     task = tasks.get(*split_task(job.config.task))
     session = graph.Session(job.inputs["convert"] / "model.onnx")
-    answers = []
-    for sample, feeds in read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs):
-        task.check_truth(sample.truth, sample.name)  # here, since it is the first step that can tell
-        answers.append(task.decode(session.run(feeds), sample.image.shape[:2]))
-    write_json(job.output / "baseline.json", {"answers": answers})
+    answered = answer_samples(job.inputs["dataset/evaluation"], task, job.config.inputs, session)
+    write_json(job.output / "baseline.json", {"answers": [sample.answer for sample in answered]})

@@ -8,7 +8,7 @@ from typing import Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json, write_json
-from anfbuild.steps.samples import read_feeds, split_task
+from anfbuild.steps.samples import answer_samples, split_task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,19 +27,18 @@ def evaluate(job: Job[Evaluate]) -> None:
 
     task = tasks.get(*split_task(job.config.task))
     session = graph.Session(job.inputs["quantize"] / "model.onnx")
-    emulated = _emulated(job.inputs["emulate"])
-    truths, quantized_answers, emulated_answers = [], [], []
-    for index, (sample, feeds) in enumerate(read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs)):
-        size = sample.image.shape[:2]
-        truths.append(sample.truth)
-        quantized_answers.append(task.decode(session.run(feeds), size))
-        if index < len(emulated):  # the emulated samples are the first of the evaluated ones
-            emulated_answers.append(task.decode(emulated[index], size))
-    float_answers = read_json(job.inputs["baseline"] / "baseline.json")["answers"]
-    write_json(
-        job.output / "evaluate.json",
-        compare(task, truths, float_answers, quantized_answers, emulated_answers),
+    answered = answer_samples(job.inputs["dataset/evaluation"], task, job.config.inputs, session)
+    emulated = _emulated(job.inputs["emulate"])  # of the first of these samples
+    compared = compare(
+        task,
+        truths=[sample.truth for sample in answered],
+        float_answers=read_json(job.inputs["baseline"] / "baseline.json")["answers"],
+        quantized_answers=[sample.answer for sample in answered],
+        emulated_answers=[
+            task.decode(outputs, sample.size) for outputs, sample in zip(emulated, answered, strict=False)
+        ],
     )
+    write_json(job.output / "evaluate.json", compared)
 
 
 def _emulated(folder: Path) -> list[dict[str, Any]]:

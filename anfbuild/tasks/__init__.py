@@ -5,6 +5,6 @@ One file a task, numpy only, so that the same code serves evaluation, the report
 
 from anfbuild.tasks.inputs import read_input
 from anfbuild.tasks.registry import KINDS, check, get
-from anfbuild.tasks.task import InputSpec, Score, Task
+from anfbuild.tasks.task import InputSpec, Prediction, Score, Task
 
-__all__ = ["KINDS", "InputSpec", "Score", "Task", "check", "get", "read_input"]
+__all__ = ["KINDS", "InputSpec", "Prediction", "Score", "Task", "check", "get", "read_input"]
