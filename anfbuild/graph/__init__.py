@@ -4,7 +4,7 @@
 """
 
 from anfbuild.graph.edit import PassResult
-from anfbuild.graph.execute import Session
+from anfbuild.graph.execute import Session, run_each
 from anfbuild.graph.model import check, load, save, serialize
 from anfbuild.graph.pipeline import clean
 from anfbuild.graph.shapes import OpenDimension, input_values, interface, node_macs, open_dimensions, value_shapes
@@ -20,6 +20,7 @@ __all__ = [
     "load",
     "node_macs",
     "open_dimensions",
+    "run_each",
     "save",
     "serialize",
     "value_shapes",

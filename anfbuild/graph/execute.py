@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +86,37 @@ class Session:
                     f"input {name!r}: expected {dtype} {_text(shape)}, found {found.dtype} {_text(found.shape)}",
                     remedy="Make the sample fit the model, or set the input's shape in the recipe.",
                 )
+
+
+def run_each(
+    model: onnx.ModelProto | bytes | Path,
+    feeds: Iterable[Mapping[str, np.ndarray]],
+    outputs: Sequence[str] | None = None,
+) -> Iterator[dict[str, np.ndarray]]:
+    """What `Session(model, outputs).run` gives for each of `feeds`, in their order and bit for bit.
+
+    Each sample runs on one core, and as many at once as there are cores: most operators of one sample are too small to
+    be shared well. `feeds` is read as samples start, so that no more than one a core and one to come are in memory.
+    Raises StepError as Session does.
+    """
+    cores = available_cores()
+    session = Session(model, outputs, threads=1)
+    pool = ThreadPoolExecutor(cores)
+    running: deque[Future[dict[str, np.ndarray]]] = deque()
+    try:
+        for feed in feeds:
+            running.append(pool.submit(session.run, feed))
+            if len(running) > cores:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:  # an error or an interruption waits for the samples that run, and starts no other
+        pool.shutdown(cancel_futures=True)
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _model_bytes(model: onnx.ModelProto | bytes | Path, outputs: Sequence[str]) -> bytes:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 import onnx
 
 from anfbuild.errors import StepError
-from anfbuild.graph.execute import Session
+from anfbuild.graph.execute import Session, run_each
 from anfbuild.quantization.histogram import Histogram, TensorStatistics
 from anfbuild.quantization.probes import Probed, with_probes
 from anfbuild.quantization.topology import Topology, analyse
@@ -82,14 +83,15 @@ def collect(model: onnx.ModelProto, samples: Iterable[tuple[str, Mapping[str, np
     """
     topology = analyse(model)
     probed = with_probes(model, topology)
-    session = Session(probed.model)
     histograms = {name: Histogram() for name in probed.probes}
     count = 0
-    remaining = iter(samples)
-    while batch := list(islice(remaining, _BATCH)):
-        values = [session.run(feeds) for _, feeds in batch]
-        for sample, feeds in (batch[i] for i in range(len(batch)) if not _is_finite(probed, values[i])):
-            _refuse_non_finite(model, topology, sample, feeds)
+    started: deque[tuple[str, Mapping[str, np.ndarray]]] = deque()
+    results = run_each(probed.model, _noting(samples, started))
+    while values := list(islice(results, _BATCH)):
+        for found in values:
+            sample, feeds = started.popleft()
+            if not _is_finite(probed, found):
+                _refuse_non_finite(model, topology, sample, feeds)
         for name, probe in probed.probes.items():
             stack = np.stack([found[probe.output] for found in values])
             minima, maxima = stack[:, : probe.rows], stack[:, probe.rows : 2 * probe.rows]
@@ -99,10 +101,19 @@ def collect(model: onnx.ModelProto, samples: Iterable[tuple[str, Mapping[str, np
             elif probe.falling:
                 minima, maxima = maxima, minima
             histograms[name].add(sampled, minima, maxima, probe.stride)
-        count += len(batch)
+        count += len(values)
     if not count:
         raise StepError("there is no calibration sample", remedy="Set dataset.samples to at least 1.")
     return Statistics({name: histogram.statistics() for name, histogram in histograms.items()}, count)
+
+
+def _noting(
+    samples: Iterable[tuple[str, Mapping[str, np.ndarray]]], started: deque[tuple[str, Mapping[str, np.ndarray]]]
+) -> Iterator[Mapping[str, np.ndarray]]:
+    """The feeds of `samples`; each sample is appended to `started` when its feeds are taken."""
+    for sample in samples:
+        started.append(sample)
+        yield sample[1]
 
 
 def _is_finite(probed: Probed, values: Mapping[str, np.ndarray]) -> bool:

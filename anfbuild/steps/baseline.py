@@ -21,9 +21,9 @@ class Baseline:
 @step(needs=("convert", "dataset/evaluation"), config=Baseline)
 def baseline(job: Job[Baseline]) -> None:
     """Let the float model answer the evaluation samples."""
-    from anfbuild import graph, tasks
+    from anfbuild import tasks
 
     task = tasks.get(*split_task(job.config.task))
-    session = graph.Session(job.inputs["convert"] / "model.onnx")
-    answered = answer_samples(job.inputs["dataset/evaluation"], task, job.config.inputs, session)
+    model = job.inputs["convert"] / "model.onnx"
+    answered = answer_samples(job.inputs["dataset/evaluation"], task, job.config.inputs, model)
     write_json(job.output / "baseline.json", {"answers": [sample.answer for sample in answered]})

@@ -22,12 +22,12 @@ class Evaluate:
 @step(needs=("baseline", "quantize", "emulate", "dataset/evaluation"), config=Evaluate)
 def evaluate(job: Job[Evaluate]) -> None:
     """Score the float, quantized and emulated model with the task's metric."""
-    from anfbuild import graph, tasks
+    from anfbuild import tasks
     from anfbuild.tasks.compare import compare
 
     task = tasks.get(*split_task(job.config.task))
-    session = graph.Session(job.inputs["quantize"] / "model.onnx")
-    answered = answer_samples(job.inputs["dataset/evaluation"], task, job.config.inputs, session)
+    model = job.inputs["quantize"] / "model.onnx"
+    answered = answer_samples(job.inputs["dataset/evaluation"], task, job.config.inputs, model)
     emulated = _emulated(job.inputs["emulate"])  # of the first of these samples
     compared = compare(
         task,

@@ -9,7 +9,8 @@ import pytest
 from graph_models import Builder, conv_model
 
 from anfbuild.errors import StepError
-from anfbuild.graph import Session, save, serialize
+from anfbuild.graph import Session, run_each, save, serialize
+from anfbuild.graph.execute import available_cores
 
 X = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
 
@@ -136,3 +137,32 @@ def test_the_settings_are_those_of_a_reference(monkeypatch):
     assert options.get_session_config_entry("session.x64quantprecision") == "1"
     assert options.intra_op_num_threads == 2
     assert options.log_severity_level == 3
+
+
+def test_samples_run_at_once_come_out_in_order_and_equal():
+    model = conv_model()
+    session = Session(model)
+    feeds = [{"x": np.full((1, 3, 8, 8), value, np.float32)} for value in range(9)]
+    for found, feed in zip(run_each(model, feeds), feeds, strict=True):
+        np.testing.assert_array_equal(found["y"], session.run(feed)["y"])
+
+
+def test_samples_are_taken_as_they_start():
+    taken = []
+
+    def feeds():
+        for value in range(50):
+            taken.append(value)
+            yield {"x": np.full((1, 3, 8, 8), value, np.float32)}
+
+    results = run_each(conv_model(), feeds())
+    next(results)
+    assert len(taken) <= available_cores() + 1
+    results.close()
+    assert len(taken) <= available_cores() + 1
+
+
+def test_a_sample_that_does_not_fit_ends_the_run():
+    feeds = [{"x": np.zeros((1, 3, 8, 8), np.float32)}, {"x": np.zeros((1, 3, 9, 8), np.float32)}]
+    with pytest.raises(StepError, match="input 'x'"):
+        list(run_each(conv_model(), feeds))
