@@ -10,14 +10,18 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from anfbuild.engine.memo import Memo
+
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+"""The fields of compound statements that hold statements."""
 
 _DATA_SUFFIXES = {".json", ".csv", ".txt", ".html"}
 
@@ -37,7 +41,7 @@ def analyse(package: str, path: Path) -> dict[str, Any]:
     if path.suffix != ".py":
         return facts
     tree = ast.parse(data, str(path))
-    references = [reference for node in ast.walk(tree) for reference in _references(node, package)]
+    references = [*_imported(tree.body), *_started(data.decode(), package)]
     facts["internal"] = [[m, name] for m, name in references if m.split(".")[0] == package]
     outside = {m.split(".")[0] for m, _ in references} - {package, "__future__"}
     facts["external"] = sorted(outside - set(sys.stdlib_module_names))
@@ -59,16 +63,23 @@ def _version(distribution: str) -> str:
         return "absent"
 
 
-def _references(node: ast.AST, package: str) -> Iterator[tuple[str, str | None]]:
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            yield alias.name, None
-    elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-        for alias in node.names:
-            yield node.module, alias.name
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(f"{package}."):
-        # A module that is started by name, as a worker process is, is code of the step as well.
-        yield node.value, None
+def _imported(body: Iterable[ast.AST]) -> Iterator[tuple[str, str | None]]:
+    """`(module, name | None)` of each import in these statements and in those below them."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield from ((node.module, alias.name) for alias in node.names)
+        else:  # expressions are left out: they hold most of a tree, and no import
+            for part in _BODIES:
+                yield from _imported(getattr(node, part, ()))
+
+
+def _started(text: str, package: str) -> Iterator[tuple[str, None]]:
+    """The modules of `package` that `text` names in quotes: one that is started by name, as a worker process is, is
+    code of the step as well."""
+    for _, module in re.findall(rf"""(["'])({re.escape(package)}(?:\.\w+)+)\1""", text):
+        yield module, None
 
 
 def _is_door(node: ast.stmt) -> bool:

@@ -65,3 +65,22 @@ def test_a_door_that_does_more_is_code(tmp_path: Path) -> None:
 
 def test_the_digest_is_the_same_in_another_folder(tmp_path: Path) -> None:
     assert make(tmp_path / "a").digest("pk.step") == make(tmp_path / "b").digest("pk.step")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    async def g():\n        import numpy\n",
+        "class C:\n    import numpy\n",
+        "if a:\n    pass\nelif b:\n    import numpy\n",
+        "for a in b:\n    pass\nelse:\n    import numpy\n",
+        "while a:\n    import numpy\n",
+        "with a:\n    import numpy\n",
+        "try:\n    pass\nexcept E:\n    import numpy\n",
+        "try:\n    pass\nfinally:\n    from numpy import array\n",
+        "try:\n    pass\nexcept* E:\n    import numpy\n",
+        "match a:\n    case 1:\n        import numpy.linalg\n",
+    ],
+)
+def test_imports_are_found_wherever_a_statement_may_stand(tmp_path: Path, text: str) -> None:
+    assert make(tmp_path, {"step.py": text}).closure("pk.step")[1] == ["numpy"]
