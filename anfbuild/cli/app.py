@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from anfbuild import __version__
 from anfbuild.cli.arguments import Arguments, parse
@@ -29,6 +31,8 @@ def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> in
     # Imports and the composed recipe make some 10^5 objects that all live on: looking for garbage among them each time
     # another 700 are made costs a tenth of a build that has nothing to do.
     gc.set_threshold(1_000_000)
+    with contextlib.suppress(ValueError):  # not the main thread: whoever called decides
+        signal.signal(signal.SIGTERM, _interrupt)  # a worker and its folder must not outlive a build told to end
     words = sys.argv[1:] if argv is None else list(argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:
@@ -53,6 +57,10 @@ def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> in
     if as_json:
         _print_json({"exit_code": code, "error": document})
     return code
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _run(arguments: Arguments, build: Build | None) -> int:

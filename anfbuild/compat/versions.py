@@ -8,8 +8,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib.util
-import platform
-import sys
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -17,14 +15,8 @@ from pathlib import Path
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from anfbuild.compat.compiler import DISTRIBUTION, no_wheel
 from anfbuild.errors import RecipeError, VersionError, did_you_mean
-
-_QNN_DISTRIBUTION = "onnxruntime-qnn"
-_QNN_PLATFORMS = {
-    "linux": ("x86_64", "aarch64"),
-    "win32": ("AMD64", "ARM64"),
-}
-"""Where onnxruntime-qnn has wheels: `sys.platform` -> machines."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +27,7 @@ class Part:
     required: str
     """A version specifier (PEP 440)."""
     found: str | None
-    """The version that is here; None for a part of the compiler on a host without the compiler."""
+    """The version that is here; None for a part of the compiler on a host that cannot have it."""
     verified: bool
     """True where `found` satisfies `required`."""
     reason: str | None = None
@@ -48,9 +40,9 @@ class Part:
 def check(required: Mapping[str, str]) -> list[Part]:
     """Compare each required part, in the order of their names, with what is installed.
 
-    Raises RecipeError for an unknown part or a specifier that does not follow PEP 440, VersionError for a part that has
-    another version and for a runtime that is missing. A host without the compiler is no error, since a build does
-    without: its parts are found as None.
+    Raises RecipeError for an unknown part or a specifier that does not follow PEP 440, VersionError for a part that is
+    missing or has another version. A host that cannot have the compiler is no error, since a build does without: its
+    parts are found as None.
     """
     specifiers = {part: _specifier(part, text) for part, text in sorted(required.items())}
     return [_check_part(part, required[part], specifier) for part, specifier in specifiers.items()]
@@ -78,10 +70,9 @@ def _specifier(part: str, text: str) -> SpecifierSet:
 
 def _check_part(part: str, required: str, specifier: SpecifierSet) -> Part:
     distribution, find = _PARTS[part]
-    if distribution == _QNN_DISTRIBUTION and _distribution_version(distribution) is None:
-        possible = platform.machine() in _QNN_PLATFORMS.get(sys.platform, ())
-        lack = "is not installed" if possible else f"has no wheel for {sys.platform} {platform.machine()}"
-        return Part(part, required, None, verified=False, reason=f"{distribution} {lack}")
+    lack = no_wheel() if distribution == DISTRIBUTION and _distribution_version(distribution) is None else None
+    if lack is not None:
+        return Part(part, required, None, verified=False, reason=lack)
     remedy = _remedy(part, required)
     found = find()
     if found is None:
@@ -100,7 +91,7 @@ def _check_part(part: str, required: str, specifier: SpecifierSet) -> Part:
 def _remedy(part: str, required: str) -> str:
     if part == "qnn":
         return (
-            f'Install the {_QNN_DISTRIBUTION} that holds QNN {required} (pip install "{_QNN_DISTRIBUTION}==VERSION"), '
+            f'Install the {DISTRIBUTION} that holds QNN {required} (pip install "{DISTRIBUTION}==VERSION"), '
             "or change versions.qnn."
         )
     return f'Run: pip install "{part}{required}", or change versions.{part}.'
@@ -139,7 +130,7 @@ def _assigned_text(source: str, name: str) -> str | None:
 
 _PARTS: dict[str, tuple[str, Callable[[], str | None]]] = {
     "onnxruntime": ("onnxruntime", lambda: _distribution_version("onnxruntime")),
-    "onnxruntime-qnn": (_QNN_DISTRIBUTION, lambda: _distribution_version(_QNN_DISTRIBUTION)),
-    "qnn": (_QNN_DISTRIBUTION, _qnn_version),
+    "onnxruntime-qnn": (DISTRIBUTION, lambda: _distribution_version(DISTRIBUTION)),
+    "qnn": (DISTRIBUTION, _qnn_version),
 }
 """Part -> the distribution that brings it, and how its version is found."""

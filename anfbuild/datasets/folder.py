@@ -90,7 +90,11 @@ def _truth(folder: Path) -> dict[str, dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise StepError(f"the ground truth cannot be read: {error}", where=str(path)) from error
     if not isinstance(truth, dict) or not all(isinstance(value, dict) for value in truth.values()):
-        raise StepError("the ground truth must map file names to mappings", where=str(path))
+        raise StepError(
+            "the ground truth must map file names to mappings",
+            where=str(path),
+            remedy='Write {"FILE": {...}, ...}, with what the task wants of a sample in the inner braces.',
+        )
     for name in truth:
         if not (folder / name).is_file():
             raise StepError(f"the ground truth names {name!r}, which is not in the folder", where=str(path))

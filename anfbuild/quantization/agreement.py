@@ -1,4 +1,4 @@
-"""How far two runs of one quantized model agree, in steps of its own output encoding."""
+"""How far two runs of one quantized model agree, in parts of the range of its own output encoding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from anfbuild.quantization.encodings import Encodings
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """The output tensor that agrees least, over all samples, in steps (LSB) of that tensor's scale.
+    """The output tensor that agrees least, over all samples, in LSB: 1/256 of the range of that tensor's encoding.
+
+    In 8 bits that is one step; in 16 bits it is 256, so that schemes compare and one limit serves them all.
 
     `rms_lsb` is the root mean square difference, `max_lsb` the greatest. The two units round differently by one step in
     some nodes; a steep network makes a few large differences of that at edges, so that the maximum says more about the
@@ -61,6 +63,7 @@ def _tensor(
         signal += float(np.square(expected, dtype=np.float64).sum())
         noise += float(np.square(difference).sum())
     encoding = encodings.activations.get(name)
-    step = encoding.scale[0] if encoding is not None else 1.0  # an integer output has steps of one
+    # An integer output has no encoding, and steps of one.
+    step = 1.0 if encoding is None else encoding.scale[0] * 2.0 ** (8 * np.dtype(encoding.dtype).itemsize - 8)
     sqnr = None if noise == 0 else 10 * math.log10(signal / noise) if signal else -math.inf
     return Agreement(name, math.sqrt(noise / max(values, 1)) / step, greatest / step, sqnr)

@@ -88,8 +88,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence
 
 
 def _source(group: Mapping[str, Any]) -> str:
-    words = SOURCES[group["source"]].capitalize()
-    return f"<p class=source>{escape(words)}.</p>" if words else ""
+    words = SOURCES[group["source"]]
+    return f"<p class=source>{escape(words[0].upper() + words[1:])}.</p>" if words else ""
 
 
 def _unknown(results: Mapping[str, Any], name: str) -> str:
@@ -168,7 +168,10 @@ def _accuracy(results: Mapping[str, Any]) -> str:
             ("interval95", "drop at 95 % confidence"),
         )
     ]
-    return _table(("model", metric, "samples"), rows, (1, 2)) + _table(("", ""), drops) + _source(group)
+    source = _source(group)
+    if group["emulated"] is not None:
+        source += f"<p class=source>Of the HTP emulator: {escape(SOURCES[group['emulated_source']])}.</p>"
+    return _table(("model", metric, "samples"), rows, (1, 2)) + _table(("", ""), drops) + source
 
 
 def _placement(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
@@ -185,7 +188,7 @@ def _placement(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
     text = _table(("unit", "nodes", "share of multiply-accumulates"), units, (1, 2)) + _source(group)
     elsewhere = [row for row in rows if row["unit"].lower() != "htp"]
     if elsewhere:
-        text += f"<h3>Not on the HTP</h3>{_nodes(elsewhere)}"
+        text += f"<h3>Not on the HTP</h3>{_ENDS}{_nodes(elsewhere)}"
     if rows:
         kinds = Counter((row["op_type"], row["unit"]) for row in rows)
         counted = [(escape(op), escape(unit), str(count)) for (op, unit), count in sorted(kinds.items())]
@@ -194,6 +197,12 @@ def _placement(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
         )
         text += f"<details><summary>All {len(rows)} nodes</summary>{_nodes(rows)}</details>"
     return text
+
+
+_ENDS = (
+    "<p>QuantizeLinear and DequantizeLinear at the model's ends turn its float inputs and outputs into integers. They "
+    "run on the CPU by design and are not counted above.</p>"
+)
 
 
 def _nodes(rows: Sequence[Mapping[str, Any]]) -> str:

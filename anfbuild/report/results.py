@@ -37,6 +37,7 @@ _FIGURES: dict[str, dict[str, Any]] = {
         "drop_rel": None,
         "interval95": None,
         "source": "measured_host",
+        "emulated_source": "emulated",
     },
     "agreement": {
         "between": None,

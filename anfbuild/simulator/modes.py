@@ -1,8 +1,8 @@
 """Performance modes of the HTP: how much longer an inference takes than in burst, the mode that was measured.
 
 There is no table of modes for vision models in public. Two figures are used:
-- burst to sustained_high_performance: 5 to 8 % slower, for a vision model on a phone (the article that anfbuild is
-  modelled on);
+- burst to sustained_high_performance: 5 to 8 % slower, for a vision model on a phone (an engineer's account of
+  deploying a segmentation model with Qualcomm's tools, in Chinese: a practice figure, without a named measurement);
 - the steps below: tokens a second of one language model's decode on a Snapdragon X Elite: burst 9.21,
   sustained_high_performance 9.15, balanced 8.74, power_saver 6.71. Decode is bound by memory, so that a model bound by
   the matrix engine may lose more.
@@ -31,7 +31,7 @@ class Mode:
 
 
 def _below_sustained(name: str) -> Mode:
-    """The article's step to the sustained mode times the language model's step from there."""
+    """The account's step to the sustained mode times the language model's step from there."""
     ratio = _TOKENS_S["sustained_high_performance"] / _TOKENS_S[name]
     _, likely, high = _SUSTAINED
     return Mode(name, _TOKENS_S["burst"] / _TOKENS_S[name], likely * ratio, high * ratio, cited=False)

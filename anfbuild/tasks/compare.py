@@ -8,6 +8,11 @@ from typing import Any
 from anfbuild.tasks.bootstrap import drop_interval
 from anfbuild.tasks.task import Prediction, Task
 
+_USELESS = (
+    "the float model scores 0, so that no loss can be told: check scale, mean, std and channels of model.inputs, "
+    "the task's options and the ground truth"
+)
+
 
 def compare(
     task: Task,
@@ -23,9 +28,13 @@ def compare(
     """
     sign = 1 if task.higher_is_better else -1
     exact, quantized = task.score(float_answers, truths), task.score(quantized_answers, truths)
-    drop = sign * (exact.value - quantized.value)
-    low, high = sorted(sign * edge for edge in drop_interval(exact.counts, quantized.counts, task.value))
     emulated = len(emulated_answers)
+    loss: dict[str, Any] = dict.fromkeys(("drop_abs", "drop_rel", "interval95"))
+    if exact.value:
+        loss["drop_abs"] = sign * (exact.value - quantized.value)
+        loss["drop_rel"] = loss["drop_abs"] / exact.value
+        edges = drop_interval(exact.counts, quantized.counts, task.value)
+        loss["interval95"] = sorted(sign * edge for edge in edges)
     return {
         "metric": task.metric,
         "higher_is_better": task.higher_is_better,
@@ -33,8 +42,6 @@ def compare(
         "float": exact.value,
         "quantized": quantized.value,
         "emulated": task.score(emulated_answers, truths[:emulated]).value if emulated else None,
-        "drop_abs": drop,
-        "drop_rel": drop / exact.value if exact.value else None,
-        "interval95": [low, high],
-        "reasons": {} if exact.value else {"drop_rel": "the float model scores 0, and no share of that can be lost"},
+        **loss,
+        "reasons": {} if exact.value else dict.fromkeys(loss, _USELESS),
     }

@@ -76,12 +76,12 @@ def test_missing_runtime_is_an_error(installed):
 
 
 @pytest.mark.parametrize("part", ["onnxruntime-qnn", "qnn"])
-def test_missing_compiler_is_no_error(installed, monkeypatch, part):
+def test_missing_compiler_is_an_error_where_it_could_be_had(installed, monkeypatch, part):
     installed({})
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    (found,) = check({part: ">=1"})
-    assert (found.found, found.verified, found.reason) == (None, False, "onnxruntime-qnn is not installed")
+    with pytest.raises(VersionError, match=f"{part} >=1 is required, and none is found"):
+        check({part: ">=1"})
 
 
 @pytest.mark.parametrize("info", [None, "", "qnn_version = 2\n", "qnn_version = (\n", "other = '2.51'\n"])

@@ -97,14 +97,22 @@ def test_a_goal_stops_there_and_exports_what_it_made(tiny: Project) -> None:
 def test_a_missed_gate_leaves_the_report_and_no_package(tiny: Project) -> None:
     assert tiny.run("+recipe=mine").code == 0
     assert (exported(tiny, "mine") / "mine.anf").is_file()
-    ran = tiny.run("+recipe=mine", "gates.accuracy_drop.max=-1", "--json")
+    ran = tiny.run("+recipe=mine", "+gates.accuracy={min: 0.5}", "--json")
     assert ran.code == 3
-    for word in ("accuracy_drop", "limit max -1", "report.html", "No package was exported"):
+    for word in ("accuracy is 0.0", "limit min 0.5", "report.html", "No package was exported"):
         assert word in ran.err
     assert (exported(tiny, "mine") / "report.html").is_file()
     assert not (exported(tiny, "mine") / "mine.anf").exists()
     assert ran.document["exit_code"] == 3
     assert tiny.run("+recipe=mine", "--json").steps_run == []
+
+
+def test_a_model_that_finds_nothing_is_told_so(tiny: Project) -> None:
+    ran = tiny.run("+recipe=mine")
+    assert ran.code == 0
+    (row,) = [line for line in ran.out.splitlines() if line.startswith("gate accuracy_drop")]
+    assert "not judged: the float model scores 0" in row
+    assert "check scale, mean, std" in row
 
 
 def test_json_is_all_that_is_on_stdout(tiny: Project) -> None:

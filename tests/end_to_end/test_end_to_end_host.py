@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from projects import SMALL, Project
 
 NO_COMPILER = '''\
-"""Python as it is where onnxruntime-qnn was never installed."""
+"""Python as it is where onnxruntime-qnn was never installed; {machine} is the processor, if it is another."""
 import importlib.util
+import platform
 from importlib import metadata
 
 _find_spec, _version = importlib.util.find_spec, metadata.version
@@ -26,21 +28,36 @@ def version(name):
 
 
 importlib.util.find_spec, metadata.version = find_spec, version
+if "{machine}":
+    platform.machine = lambda: "{machine}"
 '''
+
+
+def hidden_compiler(folder: Path, machine: str = "") -> str:
+    """A folder for PYTHONPATH that hides onnxruntime-qnn."""
+    (folder / "hide").mkdir()
+    code = NO_COMPILER.replace("{machine}", machine)
+    (folder / "hide" / "sitecustomize.py").write_text(code, encoding="utf-8")
+    return str(folder / "hide")
 
 
 @pytest.fixture
 def no_compiler(tmp_path: Path) -> str:
-    """A folder for PYTHONPATH that hides onnxruntime-qnn."""
-    (tmp_path / "hide").mkdir()
-    (tmp_path / "hide" / "sitecustomize.py").write_text(NO_COMPILER, encoding="utf-8")
-    return str(tmp_path / "hide")
+    """A host that cannot have the compiler."""
+    return hidden_compiler(tmp_path, machine="riscv64")
+
+
+def test_a_compiler_that_could_be_installed_is_asked_for(tiny: Project, tmp_path: Path) -> None:
+    ran = tiny.run("+recipe=mine", PYTHONPATH=hidden_compiler(tmp_path))
+    assert ran.code == 4
+    for word in ("onnxruntime-qnn", "none is found", "pip install", "versions.onnxruntime-qnn"):
+        assert word in ran.err
 
 
 def test_a_build_without_the_compiler(tiny: Project, no_compiler: str) -> None:
     ran = tiny.run("+recipe=mine", PYTHONPATH=no_compiler)
     assert ran.code == 0, ran.err
-    reason = "onnxruntime-qnn is not installed"
+    reason = f"onnxruntime-qnn has no wheel for {sys.platform} on riscv64"
     summary = {line.split()[0]: line for line in ran.out.splitlines() if not line.startswith("gate")}
     for row in ("agreement", "placement", "traffic"):
         assert f"not known: {reason}" in summary[row]

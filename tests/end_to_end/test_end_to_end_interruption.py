@@ -25,6 +25,7 @@ compiles = pytest.mark.skipif(qnn.unavailable() is not None, reason=str(qnn.unav
         pytest.param("prepare", signal.SIGINT, marks=compiles),
         pytest.param("emulate", signal.SIGINT, marks=compiles),
         ("calibrate", signal.SIGINT),
+        pytest.param("emulate", signal.SIGTERM, marks=compiles),
         ("fetch", signal.SIGKILL),
         ("convert", signal.SIGKILL),
         pytest.param("prepare", signal.SIGKILL, marks=compiles),
@@ -33,7 +34,7 @@ compiles = pytest.mark.skipif(qnn.unavailable() is not None, reason=str(qnn.unav
 )
 def test_the_next_run_goes_on_from_the_last_finished_step(alone: Project, step: str, number: signal.Signals) -> None:
     code, ended, err = alone.stop_at(step, number, "+recipe=mine")
-    if number is signal.SIGINT:
+    if number in (signal.SIGINT, signal.SIGTERM):
         assert code == 130, err
         assert "run the same command again to go on" in err
         assert "Traceback" not in err

@@ -27,6 +27,11 @@ def test_differences_are_in_steps_over_all_samples() -> None:
     assert found.sqnr_db == pytest.approx(10 * math.log10((1 + 4 + 9 + 16) / (0.25 + 4)))
 
 
+def test_sixteen_bits_are_told_in_the_steps_of_eight() -> None:
+    encodings = Encodings({"y": Encoding("uint16", (STEP / 256,), (0,))}, {})
+    assert agreement(runs([1, 2]), runs([1, 2.5]), encodings).max_lsb == 1
+
+
 def test_equal_runs_have_no_noise() -> None:
     found = agreement(runs([1, 2]), runs([1, 2]), ENCODINGS)
     assert (found.rms_lsb, found.max_lsb, found.sqnr_db) == (0, 0, None)

@@ -62,7 +62,7 @@ def _only(model) -> Work:
     return work
 
 
-def test_articles_convolution_is_7_4_gmac():
+def test_a_3x3_convolution_of_256_channels_on_112x112_is_7_4_gmac():
     work = _only(_conv((256, 256), 112))
     assert work.macs == work.padded_macs == 7_398_752_256
     assert work.activation_bytes == 2 * 256 * 112 * 112 * 2

@@ -42,7 +42,8 @@ def test_emulated_answers_are_scored_on_their_own_samples_only() -> None:
     assert found["interval95"] == [0.0, 0.0]
 
 
-def test_a_float_model_that_finds_nothing_has_no_share_to_lose() -> None:
+def test_a_float_model_that_finds_nothing_has_nothing_to_lose() -> None:
     found = compare(get("text_detection", {}), [truth(SQUARE)], [answer(FAR)], [answer(FAR)], [])
-    assert (found["float"], found["drop_rel"]) == (0.0, None)
-    assert list(found["reasons"]) == ["drop_rel"]
+    assert (found["float"], found["drop_abs"], found["drop_rel"], found["interval95"]) == (0.0, None, None, None)
+    assert list(found["reasons"]) == ["drop_abs", "drop_rel", "interval95"]
+    assert "check scale, mean" in found["reasons"]["drop_abs"]
