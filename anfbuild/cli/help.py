@@ -36,7 +36,7 @@ where things are
   artifacts/store/, or $ANFBUILD_CACHE         finished steps, shared by all builds: interrupted ones go on here
 
 exit codes
-  0 built, and all gates hold    1 a step failed    2 the recipe or the command line is wrong
+  0 built, and no gate missed    1 a step failed    2 the recipe or the command line is wrong
   3 a gate does not hold         4 versions do not match         130 interrupted
 A sweep exits with the highest code of its jobs.
 """

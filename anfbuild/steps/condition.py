@@ -1,4 +1,4 @@
-"""condition: float-equal rewrites that prepare a model for quantization."""
+"""condition: the place of float-equal rewrites that prepare a model for quantization. None is offered so far."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ class Condition:
 
 @step(needs=("convert",), config=Condition)
 def condition(job: Job[Condition]) -> None:
-    """Rewrite the float model for quantization, leaving its results equal."""
+    """Hand the float model on to quantization, its results equal."""
     shutil.copyfile(job.inputs["convert"] / "model.onnx", job.output / "model.onnx")
     write_json(job.output / "condition.json", {"rewrites": []})
