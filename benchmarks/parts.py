@@ -32,8 +32,6 @@ class Parts:
     compile: float
     frame: float
     """A process that loads the context binary and emulates one frame."""
-    reference: float
-    """QDQ passes over the emulated samples, on the CPU."""
     quantized: float
     """QDQ passes over the evaluation samples, on the CPU."""
 
@@ -44,7 +42,7 @@ class Parts:
     @property
     def per_point(self) -> float:
         """What each point of a sweep over range estimators has to do again."""
-        return self.compile + self.frame + self.reference + self.quantized
+        return self.compile + self.frame + self.quantized
 
     @property
     def total(self) -> float:
@@ -82,8 +80,7 @@ class Workload:
         return self._qdq.read_bytes()
 
     def measure(self) -> Parts:
-        emulated = int(self._config["emulate"]["samples"])
-        reference, quantized = self._passes(self._qdq, self._evaluation[:emulated], self._evaluation)
+        (quantized,) = self._passes(self._qdq, self._evaluation)
         calibration, baseline = self._passes(self._float, self._calibration, self._evaluation)
         return Parts(
             synthesis=_seconds(self._synthesise),
@@ -91,7 +88,6 @@ class Workload:
             baseline=baseline,
             compile=self._compile(),
             frame=self._script("frame.py", self._context, self.feeds_file),
-            reference=reference,
             quantized=quantized,
         )
 

@@ -50,6 +50,11 @@ class Encoding:
         integers = np.rint(values.astype(np.float64) / scale) + zero_point
         return np.clip(integers, limits.min, limits.max).astype(self.dtype).reshape(values.shape)
 
+    def dequantize(self, integers: np.ndarray) -> np.ndarray:
+        """`integers` as float32, the way DequantizeLinear computes them. One scale for the whole tensor only."""
+        (scale,), (zero_point,) = self.scale, self.zero_point
+        return (integers.astype(np.int32) - np.int32(zero_point)).astype(np.float32) * np.float32(scale)
+
     def to_json(self) -> EncodingJson:
         return EncodingJson(dtype=self.dtype, axis=self.axis, scale=list(self.scale), zero_point=list(self.zero_point))
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import write_json
-from anfbuild.steps.samples import answer_samples, split_task
+from anfbuild.steps.samples import read_feeds, split_task
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,9 +25,19 @@ class Baseline:
 @step(needs=("convert", "dataset/evaluation"), config=Baseline)
 def baseline(job: Job[Baseline]) -> None:
     """Let the float model answer the evaluation samples."""
-    from anfbuild import tasks
+    from anfbuild import graph, tasks
 
     task = tasks.get(*split_task(job.config.task))
-    model = job.inputs["convert"] / "model.onnx"
-    answered = answer_samples(job.inputs["dataset/evaluation"], task, job.config.inputs, model)
-    write_json(job.output / "baseline.json", {"answers": [sample.answer for sample in answered]})
+    sizes: list[tuple[int, int]] = []
+
+    def feeds() -> Iterator[dict[str, np.ndarray]]:
+        for sample, arrays in read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs):
+            task.check_truth(sample.truth, sample.name)  # here, since it is the first step that can tell
+            sizes.append(sample.image.shape[:2])
+            yield arrays
+
+    answers = [
+        task.decode(outputs, size)
+        for outputs, size in zip(graph.run_each(job.inputs["convert"] / "model.onnx", feeds()), sizes, strict=False)
+    ]
+    write_json(job.output / "baseline.json", {"answers": answers})

@@ -1,18 +1,31 @@
-"""emulate: the context binary runs on the HTP emulator, and its outputs are held against the CPU's."""
+"""emulate: the quantized model on the evaluation samples, all on the CPU and the first of them on the HTP emulator.
+
+The emulator takes one core and seconds a sample, so the CPU's passes run beside it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json, write_json
+from anfbuild.steps.outputs import write_outputs
 from anfbuild.steps.samples import read_feeds
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from anfbuild.qnn.emulate import Emulated
 
 
 @dataclasses.dataclass(frozen=True)
 class Emulate:
-    """How many samples, on which chip."""
+    """How many samples are emulated, on which chip."""
 
     samples: int = at("emulate.samples")
     inputs: dict[str, dict[str, Any]] = at("model.inputs.*")
@@ -24,44 +37,42 @@ class Emulate:
 
 @step(needs=("prepare", "quantize", "dataset/evaluation"), config=Emulate)
 def emulate(job: Job[Emulate]) -> None:
-    """Run the context binary on the HTP emulator and compare it with the QDQ model on the CPU."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from anfbuild import graph, qnn, tasks
-    from anfbuild.qnn.arrays import write_arrays
-    from anfbuild.qnn.emulate import emulate as run_emulator
+    """Run the QDQ model on the CPU and the context binary on the HTP emulator, and compare them."""
+    from anfbuild import graph
     from anfbuild.quantization.agreement import agreement
     from anfbuild.quantization.encodings import Encodings
 
     prepared = read_json(job.inputs["prepare"] / "prepare.json")
-    if not prepared["available"]:
+    encodings = Encodings.from_json(read_json(job.inputs["quantize"] / "encodings.json"))
+    samples = job.config.samples
+    stopped = threading.Event()
+    references: list[dict[str, np.ndarray]] = []
+
+    def run_on_cpu() -> None:
+        feeds = takewhile(lambda _: not stopped.is_set(), _feeds(job))
+        for index, outputs in enumerate(graph.run_each(job.inputs["quantize"] / "model.onnx", feeds)):
+            write_outputs(job.output / "cpu", index, outputs, encodings)
+            references.extend([outputs] if index < samples else [])
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run_on_cpu)
+        try:
+            emulated = _run_emulator(job) if prepared["available"] else None
+        except BaseException:
+            stopped.set()
+            raise
+        running.result()
+    if emulated is None:
         write_json(job.output / "emulate.json", {"available": False, "reason": prepared["reason"]})
         return
-    config = job.config
-    task = tasks.get(config.task, {})
-    folder = job.inputs["dataset/evaluation"]
-    samples, feeds = zip(*read_feeds(folder, task, config.inputs, config.samples), strict=True)
-    options = qnn.Options(soc_model=config.soc_model, arch=config.arch, vtcm_mb=config.vtcm_mb)
-    session = graph.Session(job.inputs["quantize"] / "model.onnx", threads=1)
-    with ThreadPoolExecutor(1) as pool:  # the emulator takes one core and seconds a sample: let the CPU run beside it
-        running = pool.map(session.run, feeds)
-        emulated = run_emulator(job.inputs["prepare"] / "context", feeds, options)
-        references = list(running)
     job.observe("load_ms", emulated.load_ms)
-
-    found = agreement(
-        references,
-        emulated.outputs,
-        Encodings.from_json(read_json(job.inputs["quantize"] / "encodings.json")),
-    )
-    (job.output / "outputs").mkdir()
     for index, outputs in enumerate(emulated.outputs):
-        write_arrays(job.output / "outputs" / f"{index:04d}.npz", outputs)
+        write_outputs(job.output / "htp", index, outputs, encodings)
+    found = agreement(references, emulated.outputs, encodings)
     write_json(
         job.output / "emulate.json",
         {
             "available": True,
-            "samples": [sample.name for sample in samples],
             "agreement": {
                 "between": "HTP emulator and CPU, QDQ model",
                 **dataclasses.asdict(found),
@@ -70,3 +81,19 @@ def emulate(job: Job[Emulate]) -> None:
             },
         },
     )
+
+
+def _feeds(job: Job[Emulate]) -> Iterator[dict[str, np.ndarray]]:
+    from anfbuild import tasks
+
+    task = tasks.get(job.config.task, {})
+    return (arrays for _, arrays in read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs))
+
+
+def _run_emulator(job: Job[Emulate]) -> Emulated:
+    from anfbuild import qnn
+    from anfbuild.qnn.emulate import emulate as run
+
+    config = job.config
+    options = qnn.Options(soc_model=config.soc_model, arch=config.arch, vtcm_mb=config.vtcm_mb)
+    return run(job.inputs["prepare"] / "context", list(islice(_feeds(job), config.samples)), options)

@@ -1,8 +1,7 @@
-"""How steps turn a folder of samples into what a model is fed, and into what it answers."""
+"""How steps turn a folder of samples into what a model is fed."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,17 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from anfbuild.datasets import Sample
-    from anfbuild.tasks import Prediction, Task
-
-
-@dataclasses.dataclass(frozen=True)
-class Answered:
-    """A sample that a model has answered."""
-
-    truth: Prediction
-    size: tuple[int, int]
-    """(height, width) of the image in pixels."""
-    answer: Prediction
+    from anfbuild.tasks import Task
 
 
 def split_task(task: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -37,24 +26,3 @@ def read_feeds(
 
     for sample in datasets.read(folder, limit):
         yield sample, {name: task.preprocess(sample.image, spec) for name, spec in inputs.items()}
-
-
-def answer_samples(folder: Path, task: Task, inputs: Mapping[str, Any], model: Path) -> list[Answered]:
-    """Run the model over the samples of `folder`.
-
-    Raises StepError for a sample whose ground truth the task cannot use.
-    """
-    from anfbuild import graph
-
-    asked: list[tuple[Prediction, tuple[int, int]]] = []
-
-    def feeds() -> Iterator[dict[str, np.ndarray]]:
-        for sample, arrays in read_feeds(folder, task, inputs):
-            task.check_truth(sample.truth, sample.name)
-            asked.append((sample.truth, sample.image.shape[:2]))
-            yield arrays
-
-    return [
-        Answered(truth, size, task.decode(outputs, size))
-        for outputs, (truth, size) in zip(graph.run_each(model, feeds()), asked, strict=False)
-    ]

@@ -13,7 +13,7 @@ from anfbuild.engine.key import key_values, read_slice
 from anfbuild.recipe import compose
 from anfbuild.steps import GRAPH
 
-IMAGES = {"baseline", "calibrate", "emulate", "evaluate", "package"}
+IMAGES = {"baseline", "calibrate", "emulate", "package"}
 """The steps that feed images to a model, and the manifest, which tells a device how to."""
 DECODE = {"baseline", "evaluate", "package"}
 CHIP = {"prepare", "emulate", "package", "report"}
