@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anfbuild.engine.key import action_key, canonical, lookup, read_slice
+from anfbuild.engine.key import action_key, canonical, content_digest, lookup, read_slice
 from anfbuild.engine.memo import Memo
 from anfbuild.engine.step import at
+from anfbuild.errors import RecipeError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -73,8 +77,6 @@ def test_relative_content_paths_start_at_the_project(tmp_path: Path) -> None:
 
 
 def test_a_memo_looks_again_when_a_file_changes_and_survives_garbage(tmp_path: Path) -> None:
-    import os
-
     file, looks = tmp_path / "f", []
 
     def compute(path: Path) -> str:
@@ -94,3 +96,57 @@ def test_a_memo_looks_again_when_a_file_changes_and_survives_garbage(tmp_path: P
     assert len(looks) == 3
     (tmp_path / "memo.json").write_text("{broken")
     assert Memo(tmp_path / "memo.json").get(file, compute) == "two"
+
+
+def digest(path: Path) -> str:
+    return content_digest(path, Memo(path.parent / "no memo.json"))
+
+
+def test_a_folder_is_what_lies_below_it_links_followed(tmp_path: Path) -> None:
+    folder, linked = tmp_path / "folder", tmp_path / "linked"
+    for made in (folder, linked):
+        made.mkdir()
+    (folder / "link").symlink_to(linked)
+    (folder / "again").symlink_to(linked)  # twice the same folder is no loop
+    digests = [digest(folder)]
+    for change in (
+        lambda: (linked / "a.txt").write_text("one"),
+        lambda: (linked / "a.txt").write_text("two"),
+        lambda: (folder / "empty").mkdir(),
+        lambda: (folder / "empty").rename(folder / "void"),
+    ):
+        change()
+        digests.append(digest(folder))
+    assert len(set(digests)) == len(digests)
+    shutil.copytree(folder, tmp_path / "copy")  # links become folders
+    assert digest(tmp_path / "copy") == digests[-1]
+
+
+@pytest.mark.parametrize("target", [".", "..", "other"])
+def test_a_folder_that_leads_back_to_itself_is_refused(tmp_path: Path, target: str) -> None:
+    folder = tmp_path / "folder"
+    (folder / "other").mkdir(parents=True)
+    (folder / "other" / "back").symlink_to(folder)
+    (folder / "link").symlink_to(target)
+    with pytest.raises(RecipeError, match=r"(link|back).* leads back to a folder that it lies in"):
+        digest(folder)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (os.mkfifo, "is neither a file nor a folder"),
+        (lambda path: path.symlink_to("/dev/zero"), "is neither a file nor a folder"),
+        (lambda path: path.symlink_to(path), "is a link that leads nowhere"),
+        (lambda path: path.symlink_to("gone"), "is a link that leads nowhere"),
+    ],
+)
+def test_what_cannot_be_read_to_an_end_is_refused(
+    tmp_path: Path, make: Callable[[Path], None], message: str, inside: bool
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    make(folder / "odd")
+    with pytest.raises(RecipeError, match=f"^{folder / 'odd'} {message}"):
+        digest(folder if inside else folder / "odd")

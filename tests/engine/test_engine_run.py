@@ -187,6 +187,14 @@ def test_a_missing_content_file_is_the_recipes_fault(tmp_path: Path) -> None:
     assert run.error.choices == ["gone.text"]
 
 
+def test_a_content_path_that_is_no_file_is_the_recipes_fault(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    run = build(tmp_path, file="pipe")
+    assert not run.run("shout")
+    assert isinstance(run.error, RecipeError)
+    assert str(run.error).startswith(f"toy.file: {tmp_path / 'pipe'} is neither a file nor a folder")
+
+
 def test_moving_the_project_changes_no_key(tmp_path: Path) -> None:
     keys = []
     for name in ("here", "there with a space"):
