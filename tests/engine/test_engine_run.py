@@ -224,7 +224,9 @@ def test_damaged_blobs_are_quarantined_and_rebuilt(tmp_path: Path, damage: str) 
     assert output(build(tmp_path), tmp_path) == "4 words: MAKE\nDEVICE"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"result": {}, "sha256": "x"}', '{"result": {"outputFiles": 3}}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"result": {}, "sha256": "x"}', '{"result": {"outputFiles": 3}}', "[" * 100_000]
+)
 def test_damaged_entries_count_as_missing(tmp_path: Path, text: str) -> None:
     build(tmp_path).run("shout")
     entries = list((tmp_path / "store" / "ac").iterdir())
@@ -243,6 +245,21 @@ def test_an_entry_with_one_changed_letter_is_refused(tmp_path: Path) -> None:
     run = build(tmp_path)
     run.run("words")
     assert ran(run) == ["words"]
+
+
+def test_an_entry_under_the_name_of_another_is_refused(tmp_path: Path) -> None:
+    build(tmp_path, text="one make").run("words")
+    build(tmp_path, text="two make").run("words")
+    one, two = (tmp_path / "store" / "ac").iterdir()
+    texts = one.read_text(), two.read_text()
+    one.write_text(texts[1])
+    two.write_text(texts[0])
+    run = build(tmp_path, text="one make")
+    assert run.run("words")
+    assert ran(run) == ["words"]
+    assert Store(tmp_path / "store").read(run.result("words"), "short/words.txt") == b"one"
+    (quarantined,) = (tmp_path / "store" / "quarantine").iterdir()
+    assert quarantined.name == f"{run.key('words')}.json"
 
 
 def test_an_edit_of_an_exported_file_does_not_reach_the_store(tmp_path: Path) -> None:
