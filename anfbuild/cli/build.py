@@ -110,7 +110,7 @@ def store_root(project: Path) -> Path:
 
 
 def _print(event: Event, console: Console) -> None:
-    words = {"start": "...", "hit": "cached", "failed": "FAILED"}
+    words = {"wait": "waiting for another build", "start": "...", "hit": "cached", "failed": "FAILED"}
     end = f"{event.seconds:.1f} s" if event.seconds is not None else words[event.kind]
     console.print(f"{event.step:<10} {end}")
 

@@ -29,7 +29,8 @@ _ATTEMPTS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """Something the user may want to see: `kind` is hit, start, done or failed; `seconds` is null but for done."""
+    """Something the user may want to see: `kind` is hit, wait, start, done or failed; `seconds` is null but for
+    done."""
 
     kind: str
     step: str
@@ -229,7 +230,7 @@ class Build:
         self._execute(name)
 
     def _execute_locked(self, name: str, key: str, manifest: dict[str, Any], needs: Mapping[str, Result]) -> Result:
-        with self._store.lock(key):
+        with self._store.lock(key, lambda: self._tell(Event("wait", name, key))):
             found = self._store.lookup(key)
             if found is not None and self._store.complete(found):  # somebody else built it while we waited
                 self._results[name] = found

@@ -19,7 +19,7 @@ import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -143,14 +143,25 @@ class Store:
         return meta if isinstance(meta, dict) else {}
 
     @contextmanager
-    def lock(self, key: str) -> Iterator[None]:
-        """Be the only one who builds `key`. The lock goes with its owner, also when that is killed."""
-        from filelock import FileLock
+    def lock(self, key: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Be the only one who builds `key`; `waiting` is called, once, where another one is at it.
+
+        The lock goes with its owner, also when that is killed.
+        """
+        from filelock import FileLock, Timeout
 
         path = self.root / "locks" / f"{key}.lock"
         self._make(path.parent)
-        with FileLock(path):
+        lock = FileLock(path)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            waiting()
+            lock.acquire()
+        try:
             yield
+        finally:
+            lock.release()
 
     @contextmanager
     def workspace(self, key: str) -> Iterator[Path]:

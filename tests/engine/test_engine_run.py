@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import multiprocessing
@@ -315,6 +316,22 @@ def test_processes_that_build_the_same_build_each_step_once(tmp_path: Path) -> N
     for worker in workers:
         worker.join()
     assert sorted(steps) == ["count", "shout", "words"]
+
+
+def test_who_waits_for_another_build_says_so_once(tmp_path: Path) -> None:
+    key = build(tmp_path).key("words")
+    assert key is not None
+    with contextlib.ExitStack() as other:
+        other.enter_context(Store(tmp_path / "store").lock(key))
+
+        def notify(event: Event) -> None:
+            if event.kind == "wait":
+                other.close()  # the other build ends
+
+        store = Store(tmp_path / "store")
+        run = Build(toy.GRAPH, toy.TREE, store, project=tmp_path, package=PACKAGE, notify=notify)
+        assert run.run("words")
+    assert [(event.kind, event.key) for event in run.events] == [("wait", key), ("start", key), ("done", key)]
 
 
 def test_entries_are_remote_execution_action_results(tmp_path: Path) -> None:
