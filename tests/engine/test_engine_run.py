@@ -98,6 +98,33 @@ def test_an_error_names_an_input_without_the_folder_that_it_was_copied_to(tmp_pa
     assert (run.error.where, run.error.choices) == (f"count{os.sep}count.txt", [f"output{os.sep}a"])
 
 
+def test_a_lack_of_memory_is_no_fault_of_the_program(tmp_path: Path) -> None:
+    run = build(tmp_path, fail="memory")
+    assert not run.run("shout")
+    assert isinstance(run.error, StepError)
+    assert run.error.what == "step 'shout' ran out of memory"
+    assert "smaller input shape" in str(run.error)
+    assert "fault" not in str(run.error)
+
+
+def test_a_full_disk_that_names_no_file_is_the_stores(tmp_path: Path) -> None:
+    run = build(tmp_path, fail="disk")
+    assert not run.run("shout")
+    assert isinstance(run.error, StepError)
+    assert run.error.where == str(tmp_path / "store")
+    assert "Make room" in str(run.error)
+
+
+def test_steps_without_docstrings_go_by_their_names(tmp_path: Path) -> None:
+    graph = {"bare": Step("bare", (), toy.Words, lambda job: job.output.touch())}
+    run = Build(graph, toy.TREE, Store(tmp_path / "store"), project=tmp_path, package=PACKAGE, notify=print)
+    assert [task["doc"] for task in run.tasks("bare")] == ["bare"]
+    assert run.run("bare")
+    assert [task["doc"] for task in build(tmp_path).tasks("words")] == [
+        "Write the words of a text, one folder for the short and one for the long."
+    ]
+
+
 def test_a_look_up_that_breaks_is_an_error_and_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
