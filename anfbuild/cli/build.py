@@ -74,6 +74,7 @@ def build(recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, r
     """
     started = time.perf_counter(), time.process_time()
     run: Build | None = None
+    builds = project / "artifacts" / "builds" / recipe.name
     try:
         run = make(recipe, project, lambda event: _print(event, report))
         goal = recipe.config["goal"]
@@ -81,17 +82,17 @@ def build(recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, r
         if not run.run(goal):
             assert isinstance(run.error, AnfbuildError)
             raise run.error
-        return _export(run, recipe, project, folder, latest, started)
+        return _export(run, recipe, builds, folder, latest, started)
     except (AnfbuildError, OSError) as error:
-        told = located(error if isinstance(error, AnfbuildError) else _unwritten(error), recipe)
+        told = located(error if isinstance(error, AnfbuildError) else _unwritten(error, folder or builds), recipe)
         told.__cause__ = error
         return Outcome(recipe.name, told.exit_code, steps=_steps(run) if run else (), error=told)
 
 
-def _unwritten(error: OSError) -> StepError:
+def _unwritten(error: OSError, folder: Path) -> StepError:
     return StepError(
         f"the build's files cannot be written: {error.strerror or error}",
-        where=str(error.filename2 or error.filename),
+        where=str(error.filename2 or error.filename or folder),
         remedy="All steps are finished and kept: make the place writable and run again.",
     )
 
@@ -110,17 +111,16 @@ def store_root(project: Path) -> Path:
 
 
 def _print(event: Event, console: Console) -> None:
-    words = {"start": "...", "hit": "cached", "failed": "FAILED"}
+    words = {"wait": "waiting for another build", "start": "...", "hit": "cached", "failed": "FAILED"}
     end = f"{event.seconds:.1f} s" if event.seconds is not None else words[event.kind]
     console.print(f"{event.step:<10} {end}")
 
 
 def _export(
-    run: Build, recipe: Recipe, project: Path, folder: Path | None, latest: bool, started: tuple[float, float]
+    run: Build, recipe: Recipe, builds: Path, folder: Path | None, latest: bool, started: tuple[float, float]
 ) -> Outcome:
     goal = recipe.config["goal"]
     key = run.result(goal).key
-    builds = project / "artifacts" / "builds" / recipe.name
     target = folder or builds / key[:12]
     target.mkdir(parents=True, exist_ok=True)
     results = _export_report(run, recipe, target) if goal == "report" else _export_goal(run, goal, target)
@@ -195,9 +195,18 @@ def _write_run(
 
 def _point(link: Path, name: str) -> None:
     """Make `link` point to the folder `name` beside it, atomically; where links are not allowed, a file names it."""
+    if link.is_dir() and not link.is_symlink():
+        raise StepError(
+            f"a folder is in the way of the link {link.name!r} to the newest build",
+            where=str(link),
+            remedy=f"Move that folder away and run again; the files of this build are in {link.parent / name}.",
+        )
     partial = link.with_name(f".{secrets.token_hex(8)}.partial")
     try:
-        partial.symlink_to(name, target_is_directory=True)
-    except OSError:
-        partial.write_text(name, encoding="utf-8")
-    partial.replace(link)
+        try:
+            partial.symlink_to(name, target_is_directory=True)
+        except OSError:
+            partial.write_text(name, encoding="utf-8")
+        partial.replace(link)
+    finally:
+        partial.unlink(missing_ok=True)

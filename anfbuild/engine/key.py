@@ -11,14 +11,15 @@ import dataclasses
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from anfbuild.engine.memo import Memo
 from anfbuild.errors import RecipeError
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the meaning of a key or of what the store keeps changes."""
 
 
@@ -61,33 +62,63 @@ def key_values(config: Any, digest: Callable[[Path], str]) -> dict[str, Any]:
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if field.metadata["content"] and value is not None:
-            _refuse_missing(value, field.metadata["path"])
-            value = {"suffix": value.suffix, "sha256": digest(value)}
+            try:
+                value = {"suffix": value.suffix, "sha256": digest(value)}
+            except RecipeError as error:
+                error.where = field.metadata["path"]
+                raise
         values[field.metadata["path"]] = value
     return values
 
 
-def _refuse_missing(path: Path, key: str) -> None:
-    if path.exists():
-        return
+def content_digest(path: Path, memo: Memo) -> str:
+    """SHA-256 of a file's bytes or, of a folder, of the names below it and the bytes of its files. Links are followed.
+
+    What is missing, leads round in a circle, or is neither file nor folder is a RecipeError.
+    """
+    if not path.is_dir():
+        return _file_digest(path, memo)
+    listing = {
+        entry.relative_to(path).as_posix(): None if entry.is_dir() else _file_digest(entry, memo)
+        for entry in _below(path)
+    }
+    return hashlib.sha256(canonical(listing)).hexdigest()
+
+
+def _below(root: Path) -> Iterator[Path]:
+    """All files and folders below `root`, in no order."""
+    todo: list[tuple[Path, frozenset[str]]] = [(root, frozenset())]
+    while todo:
+        folder, above = todo.pop()
+        real = os.path.realpath(folder)
+        if real in above:
+            raise RecipeError(
+                f"{folder} leads back to a folder that it lies in", remedy="Remove the link in that path."
+            )
+        for entry in folder.iterdir():
+            yield entry
+            if entry.is_dir():
+                todo.append((entry, above | {real}))
+
+
+def _file_digest(path: Path, memo: Memo) -> str:
+    if not path.is_file():
+        raise _unreadable(path)
+    digest: str = memo.get(path, _sha256)
+    return digest
+
+
+def _unreadable(path: Path) -> RecipeError:
+    if path.exists():  # a pipe or a device: reading it may never end
+        return RecipeError(f"{path} is neither a file nor a folder", remedy="Name a regular file.")
+    if path.is_symlink():
+        return RecipeError(f"{path} is a link that leads nowhere", remedy="Correct or remove the link.")
     beside = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
-    raise RecipeError(
+    return RecipeError(
         f"{path} does not exist",
-        where=key,
         choices=difflib.get_close_matches(path.name, beside),
         remedy="Correct the path; a relative one starts at the folder in which anfbuild is called.",
     )
-
-
-def content_digest(path: Path, memo: Memo) -> str:
-    """SHA-256 of a file's bytes or, of a folder, of the names and bytes below it. Links are followed."""
-    if not path.is_dir():
-        digest: str = memo.get(path, _sha256)
-        return digest
-    listing = {
-        file.relative_to(path).as_posix(): memo.get(file, _sha256) for file in sorted(path.rglob("*")) if file.is_file()
-    }
-    return hashlib.sha256(canonical(listing)).hexdigest()
 
 
 def _sha256(path: Path) -> str:

@@ -5,6 +5,7 @@ A memo is a convenience: losing it, or reading a damaged one, costs time and not
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -17,30 +18,27 @@ from typing import Any
 # What is younger than this is therefore not remembered.
 _SETTLED_NS = 2_000_000_000
 
+_LENGTH = 5
+"""Of an entry: size, two times, inode, value."""
+
 
 class Memo:
-    """A JSON file that maps a path to a value derived from that file's bytes."""
+    """A JSON file that maps a path to a value derived from that file's bytes, under a checksum."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._entries: dict[str, list[Any]] = {}
+        self._entries: dict[str, list[Any]] = _load(path)
         self._dirty = False
-        try:
-            loaded = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            return
-        if isinstance(loaded, dict):
-            self._entries = {k: v for k, v in loaded.items() if isinstance(v, list) and len(v) == 4}
 
     def get(self, path: Path, compute: Callable[[Path], Any]) -> Any:
-        """`compute(path)`, or what it gave when the file last had this size, time and inode. The value is JSON."""
+        """`compute(path)`, or what it gave when the file last had this size, times and inode. The value is JSON."""
         status = path.stat()
-        stamp = [status.st_size, status.st_mtime_ns, status.st_ino]
+        stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]  # nobody can set a ctime
         entry = self._entries.get(str(path))
-        if entry is not None and entry[:3] == stamp:
-            return entry[3]
+        if entry is not None and entry[:-1] == stamp:
+            return entry[-1]
         value = compute(path)
-        if time.time_ns() - status.st_mtime_ns > _SETTLED_NS:
+        if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED_NS:
             self._entries[str(path)] = [*stamp, value]
             self._dirty = True
         return value
@@ -52,9 +50,30 @@ class Memo:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._path.parent)
-            with os.fdopen(handle, "w") as file:
-                json.dump(self._entries, file)
-            Path(name).replace(self._path)
         except OSError:
             return
+        partial = Path(name)
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump({"sha256": _checksum(self._entries), "entries": self._entries}, file)
+            partial.replace(self._path)
+        except OSError:
+            return
+        finally:
+            partial.unlink(missing_ok=True)
         self._dirty = False
+
+
+def _load(path: Path) -> dict[str, list[Any]]:
+    """The entries of a memo file; none where it is missing, damaged, or no file at all (a pipe would never end)."""
+    try:
+        document = json.loads(path.read_bytes()) if path.is_file() else {}
+        entries: dict[str, list[Any]] = document["entries"]
+        sound = document["sha256"] == _checksum(entries) and all(len(entry) == _LENGTH for entry in entries.values())
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}
+    return entries if sound else {}
+
+
+def _checksum(entries: dict[str, list[Any]]) -> str:
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()

@@ -29,7 +29,8 @@ _ATTEMPTS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """Something the user may want to see: `kind` is hit, start, done or failed; `seconds` is null but for done."""
+    """Something the user may want to see: `kind` is hit, wait, start, done or failed; `seconds` is null but for
+    done."""
 
     kind: str
     step: str
@@ -138,7 +139,9 @@ class Build:
                 "actions": [(self._act, [name])],
                 "uptodate": [(self.is_up_to_date, [name])],
                 "task_dep": [need for need, _ in self._needs(name)],
-                "doc": (self._steps[name].run.__doc__ or "").strip().splitlines()[0],
+                "doc": (self._steps[name].run.__doc__ or name)
+                .strip()
+                .splitlines()[0],  # `python -OO` has no docstrings
                 "io": {"capture": False},
             }
             for name in self.ancestors(goal)
@@ -151,7 +154,7 @@ class Build:
         try:
             hit = self._resolve(name)
         except Exception as error:
-            self.error = _as_user_error(name, error)
+            self.error = self._as_user_error(name, error)
             return False
         if hit is not None:
             self._tell(Event("hit", name, hit.key))
@@ -165,7 +168,7 @@ class Build:
         except KeyboardInterrupt as error:
             self.error = error
         except Exception as error:
-            self.error = _as_user_error(name, error)
+            self.error = self._as_user_error(name, error)
         if self.error is not None:
             self._tell(Event("failed", name))
         return self.error is None
@@ -229,7 +232,7 @@ class Build:
         self._execute(name)
 
     def _execute_locked(self, name: str, key: str, manifest: dict[str, Any], needs: Mapping[str, Result]) -> Result:
-        with self._store.lock(key):
+        with self._store.lock(key, lambda: self._tell(Event("wait", name, key))):
             found = self._store.lookup(key)
             if found is not None and self._store.complete(found):  # somebody else built it while we waited
                 self._results[name] = found
@@ -288,6 +291,25 @@ class Build:
                 remedy="Run the command again when the file is complete.",
             )
 
+    def _as_user_error(self, name: str, error: Exception) -> AnfbuildError:
+        """What a step, or the look for its result, ended with, as an error that a user can act on."""
+        if isinstance(error, AnfbuildError):
+            return error
+        if isinstance(error, OSError):
+            told = _disk_error(name, error, self._store.root)
+        elif isinstance(error, MemoryError):
+            told = StepError(
+                f"step {name!r} ran out of memory",
+                remedy="Give the model a smaller input shape, or build on a machine with more memory.",
+            )
+        else:
+            told = StepError(
+                f"step {name!r} broke: {type(error).__name__}: {error}",
+                remedy="This is a fault of anfbuild: run again with --debug and report what it shows.",
+            )
+        told.__cause__ = error
+        return told
+
     def _tell(self, event: Event) -> None:
         self.events.append(event)
         self._notify(event)
@@ -313,26 +335,11 @@ def _without_workspace(error: AnfbuildError, folder: Path) -> AnfbuildError:
     )
 
 
-def _as_user_error(name: str, error: Exception) -> AnfbuildError:
-    """What a step, or the look for its result, ended with, as an error that a user can act on."""
-    if isinstance(error, AnfbuildError):
-        return error
-    if isinstance(error, OSError):
-        told = _disk_error(name, error)
-    else:
-        told = StepError(
-            f"step {name!r} broke: {type(error).__name__}: {error}",
-            remedy="This is a fault of anfbuild: run again with --debug and report what it shows.",
-        )
-    told.__cause__ = error
-    return told
-
-
-def _disk_error(name: str, error: OSError) -> StepError:
+def _disk_error(name: str, error: OSError, store: Path) -> StepError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return StepError(
         f"step {name!r} could not use the disk: {error.strerror or error}",
-        where=str(error.filename) if error.filename else None,
+        where=str(error.filename or store),  # a full disk names no file
         remedy="Make room and run the command again; finished steps are kept."
         if full
         else "Check the folder's rights.",

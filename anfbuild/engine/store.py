@@ -1,6 +1,6 @@
 """The store: results of steps by action key, bytes by their SHA-256.
 
-    ac/<key>.json      {"result": ActionResult, "sha256": of its canonical JSON}
+    ac/<key>.json      {"key", "result": ActionResult, "sha256": of the canonical JSON of the two}
     cas/<2>/<sha256>   bytes
     meta/<key>.json    where a result comes from: manifest, seconds, observations (not part of the result)
     locks/ tmp/ memo/  working matter        quarantine/  entries and blobs found damaged
@@ -19,7 +19,7 @@ import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -68,12 +68,12 @@ class Store:
         try:
             document = json.loads(path.read_bytes())
             outputs = document["result"]["outputFiles"]
-            if document["sha256"] != hashlib.sha256(canonical(document["result"])).hexdigest():
-                raise ValueError("checksum")
+            if document["key"] != key or document["sha256"] != _checksum(key, document["result"]):
+                raise ValueError("another key's entry, or a damaged one")
             files = {o["path"]: (o["digest"]["hash"], int(o["digest"]["sizeBytes"])) for o in outputs}
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             self._quarantine(path)
             return None
         except OSError as error:
@@ -129,7 +129,7 @@ class Store:
             ],
             "exitCode": 0,
         }
-        document = {"result": result, "sha256": hashlib.sha256(canonical(result)).hexdigest()}
+        document = {"key": key, "result": result, "sha256": _checksum(key, result)}
         self._write(self.root / "meta" / f"{key}.json", json.dumps(meta, sort_keys=True, indent=1).encode())
         self._write(self._entry(key), canonical(document))
         return Result(key, files)
@@ -143,14 +143,25 @@ class Store:
         return meta if isinstance(meta, dict) else {}
 
     @contextmanager
-    def lock(self, key: str) -> Iterator[None]:
-        """Be the only one who builds `key`. The lock goes with its owner, also when that is killed."""
-        from filelock import FileLock
+    def lock(self, key: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Be the only one who builds `key`; `waiting` is called, once, where another one is at it.
+
+        The lock goes with its owner, also when that is killed.
+        """
+        from filelock import FileLock, Timeout
 
         path = self.root / "locks" / f"{key}.lock"
         self._make(path.parent)
-        with FileLock(path):
+        lock = FileLock(path)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            waiting()
+            lock.acquire()
+        try:
             yield
+        finally:
+            lock.release()
 
     @contextmanager
     def workspace(self, key: str) -> Iterator[Path]:
@@ -237,6 +248,10 @@ class Store:
                 where=str(folder),
                 remedy="Set ANFBUILD_CACHE to a folder that this user can write.",
             ) from error
+
+
+def _checksum(key: str, result: Any) -> str:
+    return hashlib.sha256(canonical({"key": key, "result": result})).hexdigest()
 
 
 def _partial(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import multiprocessing
@@ -97,6 +98,33 @@ def test_an_error_names_an_input_without_the_folder_that_it_was_copied_to(tmp_pa
     assert (run.error.where, run.error.choices) == (f"count{os.sep}count.txt", [f"output{os.sep}a"])
 
 
+def test_a_lack_of_memory_is_no_fault_of_the_program(tmp_path: Path) -> None:
+    run = build(tmp_path, fail="memory")
+    assert not run.run("shout")
+    assert isinstance(run.error, StepError)
+    assert run.error.what == "step 'shout' ran out of memory"
+    assert "smaller input shape" in str(run.error)
+    assert "fault" not in str(run.error)
+
+
+def test_a_full_disk_that_names_no_file_is_the_stores(tmp_path: Path) -> None:
+    run = build(tmp_path, fail="disk")
+    assert not run.run("shout")
+    assert isinstance(run.error, StepError)
+    assert run.error.where == str(tmp_path / "store")
+    assert "Make room" in str(run.error)
+
+
+def test_steps_without_docstrings_go_by_their_names(tmp_path: Path) -> None:
+    graph = {"bare": Step("bare", (), toy.Words, lambda job: job.output.touch())}
+    run = Build(graph, toy.TREE, Store(tmp_path / "store"), project=tmp_path, package=PACKAGE, notify=print)
+    assert [task["doc"] for task in run.tasks("bare")] == ["bare"]
+    assert run.run("bare")
+    assert [task["doc"] for task in build(tmp_path).tasks("words")] == [
+        "Write the words of a text, one folder for the short and one for the long."
+    ]
+
+
 def test_a_look_up_that_breaks_is_an_error_and_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,6 +215,14 @@ def test_a_missing_content_file_is_the_recipes_fault(tmp_path: Path) -> None:
     assert run.error.choices == ["gone.text"]
 
 
+def test_a_content_path_that_is_no_file_is_the_recipes_fault(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    run = build(tmp_path, file="pipe")
+    assert not run.run("shout")
+    assert isinstance(run.error, RecipeError)
+    assert str(run.error).startswith(f"toy.file: {tmp_path / 'pipe'} is neither a file nor a folder")
+
+
 def test_moving_the_project_changes_no_key(tmp_path: Path) -> None:
     keys = []
     for name in ("here", "there with a space"):
@@ -216,7 +252,9 @@ def test_damaged_blobs_are_quarantined_and_rebuilt(tmp_path: Path, damage: str) 
     assert output(build(tmp_path), tmp_path) == "4 words: MAKE\nDEVICE"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"result": {}, "sha256": "x"}', '{"result": {"outputFiles": 3}}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"result": {}, "sha256": "x"}', '{"result": {"outputFiles": 3}}', "[" * 100_000]
+)
 def test_damaged_entries_count_as_missing(tmp_path: Path, text: str) -> None:
     build(tmp_path).run("shout")
     entries = list((tmp_path / "store" / "ac").iterdir())
@@ -235,6 +273,21 @@ def test_an_entry_with_one_changed_letter_is_refused(tmp_path: Path) -> None:
     run = build(tmp_path)
     run.run("words")
     assert ran(run) == ["words"]
+
+
+def test_an_entry_under_the_name_of_another_is_refused(tmp_path: Path) -> None:
+    build(tmp_path, text="one make").run("words")
+    build(tmp_path, text="two make").run("words")
+    one, two = (tmp_path / "store" / "ac").iterdir()
+    texts = one.read_text(), two.read_text()
+    one.write_text(texts[1])
+    two.write_text(texts[0])
+    run = build(tmp_path, text="one make")
+    assert run.run("words")
+    assert ran(run) == ["words"]
+    assert Store(tmp_path / "store").read(run.result("words"), "short/words.txt") == b"one"
+    (quarantined,) = (tmp_path / "store" / "quarantine").iterdir()
+    assert quarantined.name == f"{run.key('words')}.json"
 
 
 def test_an_edit_of_an_exported_file_does_not_reach_the_store(tmp_path: Path) -> None:
@@ -290,6 +343,22 @@ def test_processes_that_build_the_same_build_each_step_once(tmp_path: Path) -> N
     for worker in workers:
         worker.join()
     assert sorted(steps) == ["count", "shout", "words"]
+
+
+def test_who_waits_for_another_build_says_so_once(tmp_path: Path) -> None:
+    key = build(tmp_path).key("words")
+    assert key is not None
+    with contextlib.ExitStack() as other:
+        other.enter_context(Store(tmp_path / "store").lock(key))
+
+        def notify(event: Event) -> None:
+            if event.kind == "wait":
+                other.close()  # the other build ends
+
+        store = Store(tmp_path / "store")
+        run = Build(toy.GRAPH, toy.TREE, store, project=tmp_path, package=PACKAGE, notify=notify)
+        assert run.run("words")
+    assert [(event.kind, event.key) for event in run.events] == [("wait", key), ("start", key), ("done", key)]
 
 
 def test_entries_are_remote_execution_action_results(tmp_path: Path) -> None:

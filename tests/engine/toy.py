@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 from pathlib import Path
 
 from anfbuild.engine.step import Job, Step, at, step
@@ -47,6 +48,10 @@ def shout(job: Job[Shout]) -> None:
     """Shout the long words, or fail when the recipe says so."""
     if job.config.fail == "error":
         raise ValueError("no voice")
+    if job.config.fail == "memory":
+        raise MemoryError
+    if job.config.fail == "disk":
+        raise OSError(errno.ENOSPC, "No space left on device")
     if job.config.fail == "input":
         raise StepError("no count", where=str(job.inputs["count"] / "count.txt"), choices=[job.output / "a"])
     if job.config.fail == "interrupt":
