@@ -50,7 +50,7 @@ def serialize(model: onnx.ModelProto) -> bytes:
     except Exception as error:  # protobuf raises one of several kinds, by its implementation
         no_memory = isinstance(error, MemoryError)
         raise StepError(
-            f"the model {'does not fit into memory' if no_memory else 'is larger than 2 GB, which no ONNX file can be'}",
+            f"the model {'does not fit into memory' if no_memory else 'is larger than 2 GB, the most of one file'}",
             remedy="Use a smaller model or float16 weights, or cut off with model.outputs what makes it large.",
         ) from error
     return data
