@@ -19,6 +19,7 @@ from anfbuild.errors import StepError
 TRUTH = "truth.json"
 
 _EVALUATION_EVERY = 3
+_WRITE_TRUTH = 'Write {"FILE": {...}, ...} in JSON and UTF-8, with what the task wants of a sample in the inner braces.'
 
 
 def write_folder(path: Path, split: str, samples: int, folder: Path, license: str | None) -> None:
@@ -87,15 +88,26 @@ def _truth(folder: Path) -> dict[str, dict[str, Any]]:
         return {}
     try:
         truth = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise StepError(f"the ground truth cannot be read: {error}", where=str(path)) from error
+    except OSError as error:
+        raise StepError(
+            f"the ground truth cannot be read: {error.strerror or error}",
+            where=str(path),
+            remedy="Make it a file that you may read, or remove it.",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        fault = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise StepError(f"the ground truth is not JSON: {fault}", where=str(path), remedy=_WRITE_TRUTH) from error
     if not isinstance(truth, dict) or not all(isinstance(value, dict) for value in truth.values()):
         raise StepError(
             "the ground truth must map file names to mappings",
             where=str(path),
-            remedy='Write {"FILE": {...}, ...}, with what the task wants of a sample in the inner braces.',
+            remedy=_WRITE_TRUTH,
         )
     for name in truth:
         if not (folder / name).is_file():
-            raise StepError(f"the ground truth names {name!r}, which is not in the folder", where=str(path))
+            raise StepError(
+                f"the ground truth names {name!r}, which is not in the folder",
+                where=str(path),
+                remedy="Correct the name, add the image, or take the entry out.",
+            )
     return truth

@@ -30,6 +30,10 @@ _DTYPES: dict[str, np.dtype[np.generic]] = {
 }
 
 
+_FATAL = 4
+"""onnxruntime's log severity: an error is an exception with the same text already."""
+
+
 class Session:
     """A model ready to run on the CPU, the same way on every host.
 
@@ -147,9 +151,11 @@ def _with_outputs(model: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelP
 
 
 def _make_session(data: bytes, threads: int | None) -> ort.InferenceSession:
+    ort.set_default_logger_severity(_FATAL)
+    ort.disable_telemetry_events()
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3  # errors
+    options.log_severity_level = _FATAL
     options.add_session_config_entry("session.x64quantprecision", "1")
     if threads is not None:
         options.intra_op_num_threads = threads

@@ -48,17 +48,19 @@ def serialize(model: onnx.ModelProto) -> bytes:
     try:
         data: bytes = model.SerializeToString(deterministic=True)
     except Exception as error:  # protobuf raises one of several kinds, by its implementation
+        no_memory = isinstance(error, MemoryError)
         raise StepError(
-            f"the model cannot be written as one file: {_first_line(error)}",
-            remedy="Models over 2 GB are not supported: use a smaller one, or float16 weights.",
+            f"the model {'does not fit into memory' if no_memory else 'is larger than 2 GB, the most of one file'}",
+            remedy="Use a smaller model or float16 weights, or cut off with model.outputs what makes it large.",
         ) from error
     return data
 
 
 def check(model: onnx.ModelProto, *, where: str, full: bool = False) -> None:
     """Let onnx.checker judge `model`; `full` infers shapes too. Raises StepError naming the node, where known."""
+    data = serialize(model)
     try:
-        onnx.checker.check_model(model, full_check=full)
+        onnx.checker.check_model(data, full_check=full)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
         node = _BAD_NODE.search(str(error))
         place = f"{where}, node {node['name'] or '(unnamed)'} ({node['type']})" if node else where

@@ -18,6 +18,7 @@ from anfbuild.graph.passes import (
     infer_shapes,
     name_nodes,
     prune_outputs,
+    refuse_unsound,
     remove_dead,
     remove_identity,
     upgrade_opset,
@@ -44,6 +45,7 @@ def clean(
         remove_dead.run(clean),
         fix_inputs.run(clean, input_shapes),
         fold_constants.run(clean),
+        refuse_unsound.run(clean),
         upgrade_opset.run(clean),
         fold_constants.run(clean),  # the conversion makes new Constant nodes
         remove_identity.run(clean),

@@ -12,6 +12,7 @@ import onnx
 
 from anfbuild.errors import StepError
 from anfbuild.graph.edit import attribute
+from anfbuild.graph.model import serialize
 
 # "(op_type:Conv, node name: head/conv): [ShapeInferenceError] ..."
 _BAD_NODE = re.compile(r"op_type:\s*(?P<type>[^,)]+), node name:\s*(?P<name>[^)]*)\)")
@@ -71,10 +72,11 @@ def is_static(dim: onnx.TensorShapeProto.Dimension) -> bool:
 def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """A copy of `model` in which onnx's shape inference, values of small integer tensors included, wrote value_info.
 
-    With `strict`, raises StepError naming the node whose shapes contradict each other.
+    With `strict`, raises StepError naming the node whose shapes contradict each other. Raises StepError over 2 GB.
     """
+    data = serialize(model)
     try:
-        return onnx.shape_inference.infer_shapes(model, strict_mode=strict, data_prop=True)
+        return onnx.shape_inference.infer_shapes(data, strict_mode=strict, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
         text = " ".join(str(error).split())
         node = _BAD_NODE.search(text)

@@ -13,7 +13,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ import anfbuild
 from anfbuild.errors import StepError
 
 POLL_S = 0.2
+_FOLDER = "anfbuild-qnn-"
 REQUEST, RESPONSE, STDOUT, STDERR = "request.json", "response.json", "stdout.txt", "stderr.txt"
 # What the tasks take from and leave in the private folder: the model, the kept log lines, the compiler's JSON files.
 SOURCE, LOG, TRACES = "source.onnx", "log.json", "traces"
@@ -32,9 +35,35 @@ SOURCE, LOG, TRACES = "source.onnx", "log.json", "traces"
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder of the worker's own, gone with all that vendor code dropped into it when the block ends."""
-    with tempfile.TemporaryDirectory(prefix="anfbuild-qnn-", ignore_cleanup_errors=True) as name:
+    """A folder of the worker's own, gone with all that vendor code dropped into it when the block ends.
+
+    A build that is killed cannot end its block: what such builds left is removed here.
+    """
+    _remove_orphans(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-", ignore_cleanup_errors=True) as name:
         yield Path(name).resolve()
+
+
+def _remove_orphans(folder: Path) -> None:
+    """Remove from `folder` the private folders, of this user, whose builds no longer run (POSIX)."""
+    if sys.platform == "win32":  # where the signal 0 is no question
+        return
+    for path in folder.glob(f"{_FOLDER}*-*"):
+        pid = path.name.removeprefix(_FOLDER).split("-")[0]
+        with contextlib.suppress(OSError):
+            status = path.lstat()
+            if pid.isdecimal() and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and _ended(int(pid)):
+                shutil.rmtree(path, ignore_errors=True)  # follows no links
+
+
+def _ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):  # another user's; no pid
+        return False
+    return False
 
 
 def run(
@@ -52,8 +81,8 @@ def run(
     (folder / REQUEST).write_text(json.dumps({"task": task, **request}), encoding="utf-8")
     with (folder / STDOUT).open("wb") as out, (folder / STDERR).open("wb") as err:
         worker = subprocess.Popen(
-            # -P: no module is picked up from the working directory.
-            [sys.executable, "-P", "-m", module.__name__],
+            # -P: no module is picked up from the working directory, nor from the worker's own.
+            [sys.executable, "-P", str(Path(module.__file__).resolve()), str(os.getpid())],
             cwd=folder,
             env=_environment(folder),
             stdin=subprocess.DEVNULL,

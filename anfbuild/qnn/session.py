@@ -112,6 +112,7 @@ def _session(
     config: Mapping[str, str],
     severity: int,
 ) -> ort.InferenceSession:
+    ort.disable_telemetry_events()
     options = ort.SessionOptions()
     options.log_severity_level = severity
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")

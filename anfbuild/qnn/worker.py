@@ -1,5 +1,6 @@
-"""The worker process: `python -m anfbuild.qnn.worker`, in its private folder, with `request.json` in it.
+"""The worker process: `python worker.py PID`, in its private folder, with `request.json` in it, PID its parent's.
 
+It is started as a file, so that it is bound to its parent before anything of the package is imported.
 Writes `response.json` last: its presence says that the task ran to its end. A refusal by vendor code is a response
 too, `{"error": {"kind": …, "message": …}}`.
 """
@@ -13,14 +14,14 @@ import signal
 import sys
 from pathlib import Path
 
-from anfbuild.qnn.process import REQUEST, RESPONSE
-
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main() -> None:
     """Does the task of `request.json` in the current directory."""
-    _die_with_parent()
+    _die_with(parent=int(sys.argv[1]))
+    from anfbuild.qnn.process import REQUEST, RESPONSE
+
     request = json.loads(Path(REQUEST).read_text(encoding="utf-8"))
     from anfbuild.qnn import session  # vendor code: only after the process is bound to its parent
 
@@ -37,10 +38,12 @@ def main() -> None:
     os._exit(0)
 
 
-def _die_with_parent() -> None:
+def _die_with(parent: int) -> None:
     """Asks the kernel to kill this process when the build dies without a chance to clean up (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before it could be asked
+            os._exit(1)
 
 
 if __name__ == "__main__":

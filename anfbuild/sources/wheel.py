@@ -160,12 +160,17 @@ def _download_error(distribution: str, python: str | None, platform: str | None,
     if "No matching distribution" not in log:
         return StepError(f"{distribution} could not be downloaded. pip says: {said}", remedy=_CONNECT)
     tags = ", ".join(tag for tag in (python and f"Python {python}", platform) if tag) or "this host"
-    versions = _VERSIONS.search(log)
     remedy = "Correct the distribution, its version, or the python and platform tags."
+    if versions := _VERSIONS.search(log):
+        return StepError(
+            f"there is no wheel of {distribution} for {tags}. pip says: {said}",
+            choices=versions.group(1).split(", ")[-8:],
+            remedy=remedy,
+        )
+    # Without retries, pip does not even warn.
     return StepError(
-        f"there is no wheel of {distribution} for {tags}. pip says: {said}",
-        choices=versions.group(1).split(", ")[-8:] if versions else (),
-        remedy=remedy if versions else f"{remedy} {_CONNECT}",
+        f"the package index has no wheel of {distribution} for {tags}, or could not be reached. pip says: {said}",
+        remedy=f"{remedy} {_CONNECT}",
     )
 
 

@@ -85,6 +85,8 @@ def _reasons(part: dict[str, dict[str, Any]]) -> dict[str, str]:
     reasons |= {f"/accuracy/{figure}": why for figure, why in part["evaluate"]["reasons"].items()}
     if not part["emulate"]["available"]:
         reasons["/accuracy/emulated"] = part["emulate"]["reason"]
+    if part["prepare"]["available"] and part["prepare"]["placement"]["share"]["macs"]["htp"] is None:
+        reasons["/placement/share/macs"] = "the model has no multiplication"
     return reasons
 
 

@@ -6,6 +6,8 @@ rotation in the image's pixels; a truth whose text is `###` is not judged (ICDAR
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -63,7 +65,7 @@ class TextDetection:
         return {"quads": [quad for quad, _ in found], "scores": [score for _, score in found]}
 
     def check_truth(self, truth: Prediction, name: str) -> None:
-        """StepError naming the sample where its quads are missing, malformed or without area."""
+        """StepError naming the sample, and the quad, where quads are missing, malformed or without area; texts too."""
         _truth(truth, name)
 
     def score(self, predictions: Sequence[Prediction], truths: Sequence[Prediction]) -> Score:
@@ -154,17 +156,40 @@ def _truth(truth: Prediction, name: str) -> tuple[list[list[Point]], list[list[P
     quads = truth.get("quads")
     if quads is None:
         raise StepError(f"sample {name} has no ground truth 'quads'", remedy=_WRITE_TRUTH)
-    try:
-        hulls = [convex_hull(quad) for quad in quads]
-        texts = list(truth.get("texts") or [""] * len(quads))
-    except (TypeError, ValueError) as error:
-        raise StepError(f"the ground truth of sample {name} is not a list of quads", remedy=_WRITE_TRUTH) from error
-    if len(texts) != len(quads) or any(len(hull) < 3 for hull in hulls):
+    if not isinstance(quads, list):
+        raise StepError(f"the ground truth 'quads' of sample {name} are not a list", remedy=_WRITE_TRUTH)
+    texts = truth.get("texts")
+    if texts is None:
+        texts = [""] * len(quads)
+    if not isinstance(texts, list) or len(texts) != len(quads):
         raise StepError(
-            f"the ground truth of sample {name} has a quad without area, or not one text a quad", remedy=_WRITE_TRUTH
+            f"the ground truth 'texts' of sample {name} are not a list of one text a quad ({len(quads)} quads)",
+            remedy=_WRITE_TRUTH,
         )
+    hulls = [_hull(quad, f"quad {index} in the ground truth of sample {name}") for index, quad in enumerate(quads)]
     judged = [hull for hull, text in zip(hulls, texts, strict=True) if text != DO_NOT_CARE]
     return judged, [hull for hull, text in zip(hulls, texts, strict=True) if text == DO_NOT_CARE]
+
+
+def _hull(quad: object, what: str) -> list[Point]:
+    """The hull of four points of two finite numbers, with an area; StepError otherwise."""
+    if not isinstance(quad, list) or len(quad) != 4 or not all(_is_point(point) for point in quad):
+        raise StepError(f"{what} is not a list of 4 points of 2 finite numbers", remedy=_WRITE_TRUTH)
+    hull = convex_hull(quad)
+    if not 0 < area(hull) < math.inf:
+        raise StepError(f"{what} has no area, or one beyond all numbers", remedy=_WRITE_TRUTH)
+    return hull
+
+
+def _is_point(point: object) -> bool:
+    return isinstance(point, list | tuple) and len(point) == 2 and all(_is_finite(number) for number in point)
+
+
+def _is_finite(number: object) -> bool:
+    """Whether it is a number that a float can hold; a truth value is none."""
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return False
+    return -sys.float_info.max <= number <= sys.float_info.max
 
 
 def _count(

@@ -86,10 +86,23 @@ def test_names_an_unreadable_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("truth", "message"), [("[", "cannot be read"), ("[]", "must map"), ('{"photo9.png": {}}', "photo9.png")]
+    ("truth", "message"),
+    [
+        ("[", "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[]", "must map"),
+        ('{"photo9.png": {}}', "photo9.png"),
+        ('{"a\\u0000": {}}', "not in the folder"),
+        (None, "cannot be read"),
+    ],
 )
-def test_refuses_a_wrong_truth(tmp_path: Path, truth: str, message: str) -> None:
+def test_refuses_a_wrong_truth(tmp_path: Path, truth: str | None, message: str) -> None:
     photos = make_images(tmp_path / "photos", 3)
-    (photos / "truth.json").write_text(truth)
-    with pytest.raises(StepError, match=message):
+    if truth is None:
+        (photos / "truth.json").mkdir()
+    else:
+        (photos / "truth.json").write_text(truth)
+    with pytest.raises(StepError, match=message) as caught:
         names(photos, "calibration", 1, tmp_path / "out")
+    assert caught.value.where == str(photos / "truth.json")
+    assert caught.value.remedy

@@ -100,6 +100,12 @@ def test_a_failing_run_is_an_error():
         Session(model).run({"x": np.zeros(4, np.float32), "shape": np.array([3])})
 
 
+def test_a_failure_writes_nothing_beside_its_error(capfd):
+    test_a_failing_run_is_an_error()
+    test_an_operator_that_the_cpu_does_not_know_is_named()
+    assert capfd.readouterr() == ("", "")
+
+
 def test_strings_are_refused():
     b = Builder()
     b.node("Identity", ["x"], "y")
@@ -136,7 +142,7 @@ def test_the_settings_are_those_of_a_reference(monkeypatch):
     assert options.graph_optimization_level == ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     assert options.get_session_config_entry("session.x64quantprecision") == "1"
     assert options.intra_op_num_threads == 2
-    assert options.log_severity_level == 3
+    assert options.log_severity_level == 4
 
 
 def test_samples_run_at_once_come_out_in_order_and_equal():

@@ -85,6 +85,40 @@ def test_random_and_quantization_operators_and_outputs_stay():
     assert op_types(model) == ["RandomNormalLike", "QuantizeLinear", "DequantizeLinear", "Sum", "Neg"]
 
 
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_small_model_that_unfolds_to_gigabytes_stays_small(computed):
+    b = Builder()
+    shape = b.constant(np.array([20000, 40000]))
+    if computed:
+        shape = b.node("Compress", [b.node("Abs", [shape]), b.constant(np.array([True, True]))])
+    large = b.node("ConstantOfShape", [shape], "large")
+    b.node("Add", ["x", b.node("ReduceMean", [b.node("Neg", [large])], keepdims=0)], "y")
+    model = b.model({"x": [1]}, {"y": [1]})
+    fold_constants.run(model)
+    assert op_types(model) == ["ConstantOfShape", "Neg", "ReduceMean", "Add"]
+    assert model.ByteSize() < 1000
+
+
+def test_a_large_weight_may_take_the_place_of_another(monkeypatch):
+    monkeypatch.setattr(fold_constants, "LARGEST_RESULT", 100)
+    b = Builder()
+    turned = b.node("Transpose", [b.weights(8, 16)])
+    tiled = b.node("Tile", [b.weights(2, 5), b.constant(np.array([4, 4]))])
+    b.node("MatMul", [b.node("MatMul", ["x", turned]), b.node("Transpose", [tiled])], "y")
+    model = b.model({"x": [8, 16]}, {"y": None})
+    fold_constants.run(model)
+    assert op_types(model) == ["Tile", "MatMul", "Transpose", "MatMul"]
+
+
+def test_what_only_its_values_give_a_size_is_folded():
+    b = Builder()
+    found = b.node("NonZero", [b.node("Relu", [b.constant(np.array([0, 2, 3], np.float32))])])
+    b.node("Add", ["x", b.node("Cast", [found], to=TensorProto.FLOAT)], "y")
+    model = b.model({"x": [1, 2]}, {"y": [1, 2]})
+    fold_constants.run(model)
+    assert op_types(model) == ["Add"]
+
+
 def test_sequences_are_no_initializers():
     b = Builder()
     parts = b.node("SequenceConstruct", [b.constant(np.ones(3, np.float32)), b.constant(np.zeros(3, np.float32))])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import onnx
 import pytest
+from google.protobuf.message import EncodeError
 from graph_models import Builder, conv_model
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anfbuild.errors import StepError
 from anfbuild.graph import load, save, serialize
+from anfbuild.graph.model import check
+from anfbuild.graph.shapes import infer
 
 
 def test_what_is_saved_is_loaded(tmp_path):
@@ -54,6 +57,37 @@ def test_a_bad_file_is_refused_by_name(tmp_path, content, says):
     with pytest.raises(StepError, match=says) as caught:
         load(path)
     assert caught.value.where == str(path)
+
+
+class Unwritable:
+    """What protobuf does with a model that it cannot write."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def SerializeToString(self, deterministic):
+        assert deterministic
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (EncodeError("Failed to serialize proto"), "larger than 2 GB"),
+        (ValueError("too large"), "larger than 2 GB"),
+        (MemoryError(), "does not fit into memory"),
+    ],
+)
+def test_a_model_over_two_gigabytes_is_told_so_wherever_its_bytes_are_wanted(tmp_path, error, says):
+    for write in (
+        serialize,
+        lambda model: save(model, tmp_path / "m.onnx"),
+        infer,
+        lambda model: check(model, where="m"),
+    ):
+        with pytest.raises(StepError, match=says) as caught:
+            write(Unwritable(error))
+        assert "smaller model" in caught.value.remedy
 
 
 def test_a_folder_is_refused(tmp_path):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import os
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -12,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from anfbuild.errors import StepError
-from anfbuild.qnn import process
+from anfbuild.qnn import process, worker
 
 Interpreter = Callable[[str], None]
 
@@ -114,3 +117,46 @@ def test_an_end_without_a_response_is_an_error(interpreter: Interpreter, respons
 def test_the_request_reaches_the_worker_and_the_response_comes_back(interpreter: Interpreter) -> None:
     interpreter("import json\njson.dump(json.load(open('request.json')), open('response.json', 'w'))")
     assert run() == {"task": "compile"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a worker is bound to its parent on Linux alone")
+def test_a_worker_whose_parent_is_gone_ends_before_it_imports_anything(tmp_path: Path) -> None:
+    (tmp_path / process.REQUEST).write_text('{"task": "none"}')
+    command = [sys.executable, "-P", "-X", "importtime", worker.__file__]
+    orphan, kept = (
+        subprocess.run([*command, str(pid)], cwd=tmp_path, env=dict(os.environ), capture_output=True, check=False)
+        for pid in (os.getpid() + 1, os.getpid())
+    )
+    assert orphan.returncode == 1
+    assert b"anfbuild" not in orphan.stderr
+    assert b"anfbuild.qnn.process" in kept.stderr
+
+
+@pytest.fixture
+def dead_pid() -> int:
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        child.wait()
+    return child.pid
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="whether a process runs is asked with a signal")
+def test_what_killed_builds_left_is_removed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dead_pid: int
+) -> None:
+    temporary, elsewhere = tmp_path / "temporary", tmp_path / "elsewhere"
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    orphan = temporary / f"anfbuild-qnn-{dead_pid}-abc"
+    kept = [f"anfbuild-qnn-{os.getpid()}-abc", f"anfbuild-qnn-{os.getppid()}-abc", f"anfbuild-{dead_pid}-abc"]
+    kept += ["anfbuild-qnn-x-abc", f"anfbuild-qnn-{10**30}-abc"]
+    for folder in (orphan, elsewhere, *(temporary / name for name in kept)):
+        folder.mkdir(parents=True)
+        (folder / "model.bin").write_bytes(b"0")
+    (orphan / "link").symlink_to(elsewhere)
+    link = temporary / f"anfbuild-qnn-{dead_pid}-link"
+    link.symlink_to(elsewhere)
+    file = temporary / f"anfbuild-qnn-{dead_pid}-file"
+    file.touch()
+    with process.private_folder() as mine:
+        assert mine.name.startswith(f"anfbuild-qnn-{os.getpid()}-")
+        assert {path.name for path in temporary.iterdir()} == {mine.name, link.name, file.name, *kept}
+    assert (elsewhere / "model.bin").exists()

@@ -122,6 +122,17 @@ def test_says_so_when_the_index_is_out_of_reach(tmp_path: Path, monkeypatch: pyt
     assert "secret" not in str(caught.value)
 
 
+def test_without_retries_pip_does_not_say_which_of_two_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "no-config"))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("NO_PROXY", "*")
+    with pytest.raises(StepError, match=r"has no wheel of toy-models==1\.2 .* or could not be reached") as caught:
+        fetch(tmp_path)
+    assert "Correct the distribution" in caught.value.remedy
+    assert "can be reached" in caught.value.remedy
+
+
 def test_says_how_to_get_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(StepError, match="ensurepip"):

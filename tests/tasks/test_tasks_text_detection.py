@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -118,13 +119,24 @@ def test_what_is_not_to_be_judged_counts_neither_way() -> None:
     [
         ({}, "sample 0 has no ground truth"),
         ({"quads": []}, "no text in the ground truth"),
-        ({"quads": [box(0, 0, 10, 0)]}, "without area"),
-        ({"quads": [box(0, 0, 1, 1)], "texts": []}, None),
-        ({"quads": [box(0, 0, 1, 1)], "texts": ["a", "b"]}, "not one text a quad"),
-        ({"quads": "word"}, "not a list of quads"),
-        ({"quads": [[1, 2, 3]]}, "not a list of quads"),
-        ({"quads": 3}, "not a list of quads"),
-        ({"quads": [box(0, 0, 1, 1)], "texts": 3}, "not a list of quads"),
+        ({"quads": [box(0, 0, 10, 0)]}, "no area"),
+        ({"quads": [box(0, 0, 1e200, 1e200)]}, "no area"),
+        ({"quads": [box(0, 0, 1, 1)], "texts": []}, "not a list of one text a quad"),
+        ({"quads": [box(0, 0, 1, 1)], "texts": ""}, "not a list of one text a quad"),
+        ({"quads": [box(0, 0, 1, 1)], "texts": None}, None),
+        ({"quads": [box(0, 0, 1, 1)], "texts": ["a", "b"]}, "not a list of one text a quad"),
+        ({"quads": "word"}, "are not a list"),
+        ({"quads": 3}, "are not a list"),
+        ({"quads": [box(0, 0, 1, 1)], "texts": 3}, "not a list of one text a quad"),
+        ({"quads": [box(0, 0, 1, 1), [1, 2, 3]]}, "quad 1 in the ground truth of sample 0 is not a list of 4 points"),
+        ({"quads": [box(0, 0, 1, 1)[:3]]}, "4 points"),
+        ({"quads": [[*box(0, 0, 1, 1), [2, 2]]]}, "4 points"),
+        ({"quads": [[[0, 0], [1, 0], [1, 1], [0, 1, 2]]]}, "2 finite numbers"),
+        ({"quads": [[[0, 0], [1, 0], [1, 1], [0, math.nan]]]}, "2 finite numbers"),
+        ({"quads": [[[0, 0], [1, 0], [1, 1], [0, math.inf]]]}, "2 finite numbers"),
+        ({"quads": [[[0, 0], [1, 0], [1, 1], [0, 10**400]]]}, "2 finite numbers"),
+        ({"quads": [[[0, 0], [1, 0], [1, 1], [0, "1"]]]}, "2 finite numbers"),
+        ({"quads": [[[0, 0], [1, 0], [1, 1], [0, True]]]}, "2 finite numbers"),
     ],
 )
 def test_refuses_a_truth_that_cannot_judge(truth: dict[str, Any], message: str | None) -> None:

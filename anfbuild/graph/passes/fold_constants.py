@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -20,14 +21,19 @@ _NO_TENSORS = {"SequenceConstruct", "SequenceEmpty", "SplitToSequence", "Optiona
 # Folding these would undo what a quantized source model states.
 _QUANTIZATION = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 
+LARGEST_RESULT = 64 * 2**20
+"""Bytes. A larger result stays computed, unless it is no larger than what it is computed from: a few numbers can say
+"a tensor of gigabytes", where a transposed weight only takes the place of another."""
+
 
 def run(model: onnx.ModelProto) -> PassResult:
     """Requires no initializer among the inputs; the more input dimensions are static, the more it can do.
 
     Ensures that values of Constant nodes are initializers, and that standard operators on initializers alone, and
     Shape and Size of values with static shapes, are replaced by their values, computed by the CPU session that also
-    runs the whole model. Random operators, quantization operators, nodes with subgraphs and nodes that make a graph
-    output stay. Raises StepError for a constant that is a string or sparse tensor.
+    runs the whole model. Random operators, quantization operators, nodes with subgraphs, nodes that make a graph output
+    and nodes that make a tensor larger than LARGEST_RESULT out of smaller ones stay. Raises StepError for a constant
+    that is a string or sparse tensor.
     """
     lifted = _lift(model)
     folded = 0
@@ -100,10 +106,45 @@ def _fold_ready(model: onnx.ModelProto) -> int:
         if is_ready and _is_foldable(node):
             known.update(node.output)
             ready.append(node)
+    ready = _without_large(model, ready)
     if not ready:
         return 0
-    names = [name for node in ready for name in node.output if name]
-    return _replace(model, Session(_part(model, ready, names)).run({}))
+    return _replace(model, Session(_part(model, ready)).run({}))
+
+
+def _without_large(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """The nodes of `ready` that make nothing too large, and that read no result of one that does.
+
+    A size that is not known yet waits for the values that it depends on to be constants. Where it is not known even
+    then, it depends on what the values are (NonZero, Compress), which bounds it by theirs.
+    """
+    if not ready:
+        return []
+    sizes = _sizes(_part(model, ready))
+    settled = set(constants(model.graph))
+    small = settled.copy()
+    kept = []
+    for node in ready:
+        reads = [name for name in node.input if name]
+        bound = max(LARGEST_RESULT, sum(sizes.get(name, 0) for name in reads))
+        unknown = 0 if settled.issuperset(reads) else bound + 1
+        if small.issuperset(reads) and all(sizes.get(name, unknown) <= bound for name in node.output if name):
+            small.update(node.output)
+            kept.append(node)
+    return kept
+
+
+def _sizes(part: onnx.ModelProto) -> dict[str, int]:
+    """Name -> bytes, of the tensors whose shape and type can be inferred."""
+    inferred = infer(part)
+    types = {tensor.name: tensor.data_type for tensor in inferred.graph.initializer}
+    for value in [*inferred.graph.value_info, *inferred.graph.output]:
+        types[value.name] = value.type.tensor_type.elem_type
+    return {
+        name: math.prod(shape) * onnx.helper.tensor_dtype_to_np_dtype(types[name]).itemsize
+        for name, shape in known_shapes(inferred).items()
+        if types[name]
+    }
 
 
 def _is_foldable(node: onnx.NodeProto) -> bool:
@@ -115,8 +156,9 @@ def _is_foldable(node: onnx.NodeProto) -> bool:
     )
 
 
-def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto], outputs: list[str]) -> onnx.ModelProto:
-    """A model without inputs, of `nodes` and the initializers that they read."""
+def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
+    """A model without inputs, of `nodes` and the initializers that they read, which returns all that they make."""
+    outputs = [name for node in nodes for name in node.output if name]
     read = {name for node in nodes for name in node.input}
     part = onnx.ModelProto(ir_version=model.ir_version)
     part.opset_import.extend(model.opset_import)
