@@ -28,6 +28,7 @@ from anfbuild.errors import StepError
 
 POLL_S = 0.2
 _FOLDER = "anfbuild-qnn-"
+"""Followed by the namespace of the process ids, the id of the build's process, and a random word."""
 REQUEST, RESPONSE, STDOUT, STDERR = "request.json", "response.json", "stdout.txt", "stderr.txt"
 # What the tasks take from and leave in the private folder: the model, the kept log lines, the compiler's JSON files.
 SOURCE, LOG, TRACES = "source.onnx", "log.json", "traces"
@@ -40,16 +41,24 @@ def private_folder() -> Iterator[Path]:
     A build that is killed cannot end its block: what such builds left is removed here.
     """
     _remove_orphans(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix=f"{_own()}{os.getpid()}-", ignore_cleanup_errors=True) as name:
         yield Path(name).resolve()
+
+
+def _own() -> str:
+    """The beginning of the names of folders whose process ids mean something here: containers may share a folder."""
+    try:
+        return f"{_FOLDER}{os.stat('/proc/self/ns/pid').st_ino}-"  # noqa: PTH116  # a link that is no path
+    except OSError:
+        return f"{_FOLDER}0-"
 
 
 def _remove_orphans(folder: Path) -> None:
     """Remove from `folder` the private folders, of this user, whose builds no longer run (POSIX)."""
     if sys.platform == "win32":  # where the signal 0 is no question
         return
-    for path in folder.glob(f"{_FOLDER}*-*"):
-        pid = path.name.removeprefix(_FOLDER).split("-")[0]
+    for path in folder.glob(f"{_own()}*-*"):
+        pid = path.name.removeprefix(_own()).split("-")[0]
         with contextlib.suppress(OSError):
             status = path.lstat()
             if pid.isdecimal() and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and _ended(int(pid)):

@@ -145,18 +145,21 @@ def test_what_killed_builds_left_is_removed_and_nothing_else(
 ) -> None:
     temporary, elsewhere = tmp_path / "temporary", tmp_path / "elsewhere"
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    orphan = temporary / f"anfbuild-qnn-{dead_pid}-abc"
-    kept = [f"anfbuild-qnn-{os.getpid()}-abc", f"anfbuild-qnn-{os.getppid()}-abc", f"anfbuild-{dead_pid}-abc"]
-    kept += ["anfbuild-qnn-x-abc", f"anfbuild-qnn-{10**30}-abc"]
+    temporary.mkdir()
+    with process.private_folder() as first:
+        own = first.name.removesuffix(f"{os.getpid()}-{first.name.rpartition('-')[2]}")
+    orphan = temporary / f"{own}{dead_pid}-abc"
+    kept = [f"{own}{os.getpid()}-abc", f"{own}{os.getppid()}-abc", f"anfbuild-{dead_pid}-abc"]
+    kept += [f"{own}x-abc", f"{own}{10**30}-abc", f"anfbuild-qnn-1-{dead_pid}-abc"]
     for folder in (orphan, elsewhere, *(temporary / name for name in kept)):
         folder.mkdir(parents=True)
         (folder / "model.bin").write_bytes(b"0")
     (orphan / "link").symlink_to(elsewhere)
-    link = temporary / f"anfbuild-qnn-{dead_pid}-link"
+    link = temporary / f"{own}{dead_pid}-link"
     link.symlink_to(elsewhere)
-    file = temporary / f"anfbuild-qnn-{dead_pid}-file"
+    file = temporary / f"{own}{dead_pid}-file"
     file.touch()
     with process.private_folder() as mine:
-        assert mine.name.startswith(f"anfbuild-qnn-{os.getpid()}-")
+        assert mine.name.startswith(f"{own}{os.getpid()}-")
         assert {path.name for path in temporary.iterdir()} == {mine.name, link.name, file.name, *kept}
     assert (elsewhere / "model.bin").exists()
