@@ -34,7 +34,8 @@ from anfbuild.cli.seam import Build, describe
 from anfbuild.errors import AnfbuildError, RecipeError, StepError
 from anfbuild.recipe import compose
 from anfbuild.recipe.catalogue import PRIMARY, Catalogue
-from anfbuild.recipe.composition import parse
+from anfbuild.recipe.composition import is_hydra, parse
+from anfbuild.recipe.files import shipped
 
 _QUIET = (
     "hydra/job_logging=none",
@@ -43,6 +44,8 @@ _QUIET = (
     "hydra.job.chdir=false",
     "hydra.sweep.subdir=.",
 )
+_ALLOWED = ("hydra/launcher", "hydra/sweeper", "hydra.launcher.KEY", "hydra.sweeper.KEY")
+"""What of Hydra the command line may set: who runs the jobs, and who makes them up."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,6 +143,8 @@ def sweep(overrides: Sequence[str], project: Path, build: Build, console: Consol
     """
     catalogue = Catalogue(project.resolve(), _Loader)
     parsed = parse(overrides, catalogue.loader)
+    for item in parsed:
+        _check_hydra(item)
     if not any(item.key_or_group == "recipe" for item in parsed):
         compose(overrides, project)  # says which recipes there are
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -157,6 +162,17 @@ def sweep(overrides: Sequence[str], project: Path, build: Build, console: Consol
     return Sweep(folder, jobs)
 
 
+def _check_hydra(override: Override) -> None:
+    allowed = re.fullmatch(r"hydra(/|\.(?=\w+\.))(launcher|sweeper)(\.[\w.]+)?", override.key_or_group)
+    if is_hydra(override) and (not allowed or override.package or "_target_" in (override.input_line or "")):
+        raise RecipeError(
+            f"{override.input_line!r} is an option of Hydra that a sweep does not take",
+            where="command line",
+            choices=_ALLOWED,
+            remedy="Remove it.",
+        )
+
+
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True)
@@ -170,10 +186,11 @@ def _make(folder: Path) -> None:
 
 def _launch(loader: ConfigLoaderImpl, parsed: Sequence[Override], folder: Path, job: _Job) -> None:
     lines = [item.input_line or "" for item in parsed]
-    own = [item.input_line or "" for item in parsed if item.is_hydra_override()]
+    own = [item.input_line or "" for item in parsed if is_hydra(item)]
     task = [line for line in lines if line not in own]
+    hydras = Catalogue(shipped(), _Loader).loader  # how Hydra itself runs is no affair of the project's files
     try:
-        config = loader.load_configuration(PRIMARY, [*_QUIET, f"hydra.sweep.dir='{folder}'", *own], RunMode.MULTIRUN)
+        config = hydras.load_configuration(PRIMARY, [*_QUIET, f"hydra.sweep.dir='{folder}'", *own], RunMode.MULTIRUN)
         config.hydra.mode = RunMode.MULTIRUN
         config.hydra.overrides.task = task
         setup_globals()

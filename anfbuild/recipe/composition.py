@@ -38,6 +38,13 @@ def compose(overrides: Sequence[str], project: Path) -> Recipe:
     """
     catalogue = Catalogue(project.resolve())
     parsed = parse(overrides)
+    for override in parsed:
+        if is_hydra(override):
+            raise RecipeError(
+                f"{override.input_line!r} is an option of Hydra, and a single build has none",
+                where=COMMAND_LINE,
+                remedy="Remove it; hydra/launcher and hydra/sweeper are for a sweep (-m).",
+            )
     chosen = _recipe(parsed, catalogue)
     for override in parsed:
         _refuse_sweep(override)
@@ -45,7 +52,7 @@ def compose(overrides: Sequence[str], project: Path) -> Recipe:
             check_choice(override, catalogue)
     check_defaults(f"recipe/{chosen}", catalogue)
 
-    groups = [item for item in parsed if is_group(item) or item.is_hydra_override() or item.key_or_group == "recipe"]
+    groups = [item for item in parsed if is_group(item) or item.key_or_group == "recipe"]
     values = [item for item in parsed if item not in groups]
     places = Places(catalogue, [item.input_line or "" for item in groups], values)
     composed, task = _composed(catalogue, places.group_overrides, chosen)
@@ -76,6 +83,12 @@ def parse(overrides: Sequence[str], loader: ConfigLoaderImpl | None = None) -> l
             remedy="Write KEY=VALUE, +KEY=VALUE to add, ~KEY to remove; quote what the shell would eat: 'a=[1,2]'. "
             "Text with letters beyond ASCII or with signs needs quotes of its own: 'KEY=\"ä (1)\"'.",
         ) from error
+
+
+def is_hydra(override: Override) -> bool:
+    """Whether an override is for Hydra itself, however it is spelt: `hydra.x`, `hydra/x`, `hydra`, `x@hydra`."""
+    keys = (override.key_or_group, override.package or "")
+    return any(re.split(r"[./@:]", key)[0] == "hydra" for key in keys)
 
 
 def _refuse_sweep(override: Override) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,51 @@ def test_what_cannot_be_swept(
     assert message in capsys.readouterr().err
     assert not build.calls
     assert not list(project.glob("artifacts/sweeps/*"))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "hydra.sweep.dir=x",
+        "+hydra.job.env_set.X=1",
+        "+hydra.callbacks.x.y=1",
+        "hydra.searchpath=[file:///x]",
+        "+hydra={verbose: true}",
+        "+hydra.launcher.x={_target_: os.system}",
+        "hydra/env=default",
+    ],
+)
+def test_options_of_hydra_that_a_sweep_does_not_take(
+    build: Any, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert main(["-m", "+recipe=plain", option], build=build) == 2
+    assert "valid choices: hydra/launcher, hydra/sweeper, hydra.launcher.KEY" in capsys.readouterr().err
+    assert not build.calls
+
+
+def test_the_sweeper_is_the_users_choice(build: Any) -> None:
+    options = ["hydra/launcher=basic", "hydra/sweeper=basic", "hydra.sweeper.max_batch_size=1"]
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,6", *options], build=build) == 0
+    assert len(build.calls) == 2
+
+
+def test_no_file_of_a_project_reaches_into_hydra(project: Path, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANFBUILD_TEST", "untouched")
+    seen = []
+
+    def note(*arguments: Any, **keywords: Any) -> Any:
+        seen.append(os.environ["ANFBUILD_TEST"])
+        return build(*arguments, **keywords)
+
+    env = project / "conf" / "hydra" / "env" / "default.yaml"
+    env.parent.mkdir(parents=True)
+    env.write_text("# @package _global_\nhydra: {job: {env_set: {ANFBUILD_TEST: set}}}\n")
+    target = project / "conf" / "target" / "sm8650.yaml"
+    target.write_text("# @package _global_\nhydra: {job: {env_set: {ANFBUILD_TEST: set}}}\n" + target.read_text())
+    assert main(["-m", "+recipe=plain", "target=sm8650"], build=note) == 2
+    target.write_text("".join(target.read_text().splitlines(keepends=True)[2:]))
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,6"], build=note) == 0
+    assert seen == ["untouched"] * 2
 
 
 def test_values_that_need_quotes_reach_the_job(build: Any) -> None:

@@ -65,6 +65,11 @@ def refusal(project: Path, *overrides: str) -> RecipeError:
         ([PLAIN, "model=3"], "'model' holds a mapping", ""),
         ([PLAIN, "+gates.power_w=3"], "'gates.power_w' holds a mapping", ""),
         ([PLAIN, "+gates.power_w={min: 3, max: 2}"], "can never hold", ""),
+        ([PLAIN, "hydra.verbose=true"], "is an option of Hydra", "-m"),
+        ([PLAIN, "+hydra.job.env_set.X=1"], "is an option of Hydra", ""),
+        ([PLAIN, "hydra/launcher=basic"], "is an option of Hydra", ""),
+        ([PLAIN, "+hydra={verbose: true}"], "is an option of Hydra", ""),
+        ([PLAIN, "+dataset@hydra.job=made"], "is an option of Hydra", ""),
         ([PLAIN, "name=other"], "named by its file", ""),
         ([PLAIN, "components=[a,b]"], "exactly one for now", ""),
         ([PLAIN, "goal=???"], "'goal' has no value", ""),
@@ -158,6 +163,25 @@ def test_a_file_of_a_group(project: Path) -> None:
 def test_a_resolver_in_a_file_of_a_group(project: Path) -> None:
     (project / "conf" / "target" / "broken.yaml").write_text("# a\nsoc: ${now:%Y}\n")
     assert refusal(project, PLAIN, "target=broken").where == "conf/target/broken.yaml:2"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("soc: a\nhydra: {job: {env_set: {X: 1}}}\n", 2),
+        ("# @package _global_\nhydra: {job: {env_set: {X: 1}}}\n", 2),
+        ("# @package hydra.job.env_set\nX: 1\n", 1),
+        ("# @package _global_.hydra.job\nenv_set: {X: 1}\n", 1),
+        ("defaults:\n  - /dataset@hydra.job.env_set: made\n", 2),
+        ("defaults:\n  - _self_\n  - override /hydra/launcher: basic\n", 3),
+    ],
+)
+def test_files_do_not_reach_into_hydra(project: Path, write_recipe: Callable[..., None], text: str, line: int) -> None:
+    (project / "conf" / "target" / "mine.yaml").write_text(text)
+    error = refusal(project, PLAIN, "target=mine")
+    assert (error.what, error.where) == ("a file says nothing of Hydra itself", f"conf/target/mine.yaml:{line}")
+    write_recipe(text=text)
+    assert refusal(project, "+recipe=mine").where == f"recipes/mine.yaml:{line}"
 
 
 def test_choices_are_those_of_the_node(project: Path) -> None:
