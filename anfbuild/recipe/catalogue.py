@@ -110,7 +110,8 @@ class RecipeSource(ConfSource):
         if results_filter is ObjectType.GROUP:
             return []
         folder = Path(self.path) / (self._inside(config_path) or "")
-        return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
+        files = [path for path in folder.rglob("*.yaml") if path.is_file()]
+        return sorted(filter(is_name, (path.relative_to(folder).with_suffix("").as_posix() for path in files)))
 
     def load_config(self, config_path: str) -> ConfigResult:
         result = super().load_config(config_path)
@@ -121,7 +122,7 @@ class RecipeSource(ConfSource):
         return super().file(self._inside(config_path) or "")
 
     def _readable(self, config_path: str) -> bool:
-        return bool(self._inside(config_path))
+        return is_name((self._inside(config_path) or "").removesuffix(".yaml"))
 
     @staticmethod
     def _inside(config_path: str) -> str | None:
@@ -168,6 +169,11 @@ class Catalogue:
     def _source(self, config_path: str) -> ConfSource | None:
         sources = [source for source in self.loader.get_sources() if isinstance(source, ConfSource)]
         return next((source for source in sources if source.is_config(config_path)), None)
+
+
+def is_name(name: str) -> bool:
+    """Whether a recipe may have this name: it becomes the name of folders, files and a package."""
+    return re.fullmatch(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*", name) is not None
 
 
 def _of_hydra(config_path: str) -> bool:

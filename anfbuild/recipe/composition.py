@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from anfbuild.errors import RecipeError, did_you_mean
-from anfbuild.recipe.catalogue import PRIMARY, Catalogue
+from anfbuild.recipe.catalogue import PRIMARY, Catalogue, is_name
 from anfbuild.recipe.choices import check_choice, check_defaults, is_group
 from anfbuild.recipe.document import refuse_code
 from anfbuild.recipe.hints import nearest
@@ -52,9 +52,9 @@ def compose(overrides: Sequence[str], project: Path) -> Recipe:
             check_choice(override, catalogue)
     check_defaults(f"recipe/{chosen}", catalogue)
 
-    groups = [item for item in parsed if is_group(item) or item.key_or_group == "recipe"]
-    values = [item for item in parsed if item not in groups]
-    places = Places(catalogue, [item.input_line or "" for item in groups], values)
+    groups = [item for item in parsed if is_group(item)]
+    values = [item for item in parsed if item not in groups and item.key_or_group != "recipe"]
+    places = Places(catalogue, [f"+recipe='{chosen}'", *(item.input_line or "" for item in groups)], values)
     composed, task = _composed(catalogue, places.group_overrides, chosen)
     config = _validated(composed, places)
     for override in values:
@@ -108,26 +108,37 @@ def _recipe(parsed: Sequence[Override], catalogue: Catalogue) -> str:
         choices = catalogue.recipes()
         raise RecipeError(what, where=COMMAND_LINE, choices=choices, remedy="Choose one with +recipe=NAME.")
     override = given[0]
-    value = override.value()
-    if len(given) > 1 or not isinstance(value, str | int):
+    if len(given) > 1 or override.is_sweep_override() or isinstance(override.value(), list | dict):
         raise RecipeError(
             "exactly one recipe is built at a time",
             where=COMMAND_LINE,
             remedy="Sweep over several with -m +recipe=A,B.",
         )
-    if not override.is_add():
+    # The text, not its value: `123`, `null` and `1e3` are names of files.
+    value = (override.input_line or "").partition("=")[2].strip()
+    if value[:1] in ("'", '"') and value[:1] == value[-1:]:
+        value = value[1:-1]
+    if not override.is_add() or override.package is not None:
         raise RecipeError(
             f"{override.input_line!r} does not choose a recipe", where=COMMAND_LINE, remedy=f"Write +recipe={value}."
         )
     names = catalogue.recipes()
-    if str(value) not in names:
+    if not is_name(value):
         raise RecipeError(
-            f"there is no recipe {str(value)!r}",
+            f"there is no recipe {value!r}: a name holds letters from A to Z, digits, '_' and '-', in folders parted "
+            "by '/'",
+            where=COMMAND_LINE,
+            choices=names,
+            remedy=nearest(value, names, "Rename the file."),
+        )
+    if value not in names:
+        raise RecipeError(
+            f"there is no recipe {value!r}",
             where=COMMAND_LINE,
             choices=names,
             remedy=nearest(value, names, "Recipes are the YAML files below recipes/."),
         )
-    return str(value)
+    return value
 
 
 def _composed(catalogue: Catalogue, overrides: list[str], chosen: str) -> tuple[DictConfig, list[str]]:

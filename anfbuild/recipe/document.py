@@ -45,6 +45,8 @@ def read(path: Path, shown: str) -> Document:
 
     Raises RecipeError: unreadable, not UTF-8, not YAML, a duplicate key, not a mapping, `_target_`, a resolver.
     """
+    if not path.is_file():  # a FIFO would wait for ever
+        raise RecipeError("not a file", where=shown)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

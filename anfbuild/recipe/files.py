@@ -44,5 +44,6 @@ def _below(root: Path, suffix: str) -> Iterator[Path]:
             if os.path.islink(f"{folder}/{name}"):  # noqa: PTH114  # of thousands of folders, perhaps
                 raise OSError("a link to a folder is not followed")
         for file in sorted(files):
-            if file.endswith(suffix):
+            # What is no file is no recipe either, and to open a FIFO would wait for ever.
+            if file.endswith(suffix) and os.path.isfile(f"{folder}/{file}"):  # noqa: PTH113
                 yield Path(folder, file)
