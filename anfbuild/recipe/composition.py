@@ -6,6 +6,7 @@ remaining overrides applied to it. So a wrong key is found where it stands: in a
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,9 @@ from anfbuild.recipe.problems import reference_problem, unknown_key, value_probl
 from anfbuild.recipe.recipe import Recipe
 from anfbuild.recipe.rules import faults
 from anfbuild.recipe.schema import MISSING, Config
+
+_NEEDED = {field.name for field in dataclasses.fields(Config)} | {"task.kind"}
+"""Keys that no recipe is without, and that OmegaConf would remove all the same."""
 
 
 def compose(overrides: Sequence[str], project: Path) -> Recipe:
@@ -76,6 +80,8 @@ def parse(overrides: Sequence[str], loader: ConfigLoaderImpl | None = None) -> l
     parser = OverridesParser.create(config_loader=loader)
     try:
         return parser.parse_overrides(list(overrides))
+    except RecursionError as error:
+        raise RecipeError("an override is nested too deep", where=COMMAND_LINE, remedy="Remove brackets.") from error
     except OverrideParseException as error:
         raise RecipeError(
             f"cannot read the override {error.override!r}",
@@ -186,6 +192,12 @@ def _keep_missing(composed: DictConfig, merged: DictConfig) -> None:
 
 
 def _apply(override: Override, config: DictConfig) -> None:
+    if override.is_delete() and override.key_or_group in _NEEDED:
+        raise RecipeError(
+            f"{override.key_or_group!r} cannot be removed: every recipe has it",
+            where=COMMAND_LINE,
+            remedy=f"Give it another value with {override.key_or_group}=VALUE.",
+        )
     if override.key_or_group == "name":
         raise RecipeError("a recipe is named by its file", where=COMMAND_LINE, remedy="Copy the recipe to rename it.")
     try:
@@ -227,6 +239,8 @@ def _plain(config: DictConfig, places: Places) -> dict[str, Any]:
 
 def _check_task(task: object, known: list[str], places: Places) -> None:
     """Options of a task are those in its file, since kinds of task may come from outside of this package."""
+    if isinstance(task, dict) and "kind" not in task:
+        raise RecipeError("'task.kind' has no value", where=places.of("task"), remedy="Write kind: KIND in its file.")
     for name, value in task.items() if isinstance(task, dict) else ():
         if name not in known:
             raise RecipeError(

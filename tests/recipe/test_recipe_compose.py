@@ -189,3 +189,16 @@ def test_what_is_no_file_is_no_recipe(project: Path) -> None:
     for name in ("folder", "dangling", "loop", "fifo"):
         with pytest.raises(RecipeError, match="there is no recipe"):
             compose([f"+recipe={name}"], project, project / "memo")
+
+
+def test_what_can_be_removed(project: Path) -> None:
+    overrides = ["+recipe=plain", "+gates.latency_ms={max: 3}"]
+    assert compose(overrides, project).config["gates"]["latency_ms"]["max"] == 3
+    assert list(compose([*overrides, "~gates.latency_ms"], project).config["gates"]) == ["accuracy_drop"]
+    assert compose(["+recipe=plain", "~task.threshold"], project).config["task"] == {"kind": "made_task"}
+
+
+def test_a_task_without_a_kind(project: Path) -> None:
+    (project / "conf" / "task" / "made.yaml").write_text("threshold: 0.5\n")
+    with pytest.raises(RecipeError, match="has no value"):
+        compose(["+recipe=plain"], project)
