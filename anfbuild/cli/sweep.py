@@ -30,7 +30,7 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
 from anfbuild.cli.console import Console
-from anfbuild.cli.seam import Build, describe
+from anfbuild.cli.seam import INTERRUPTED, Build, describe
 from anfbuild.errors import AnfbuildError, RecipeError, StepError
 from anfbuild.recipe import compose
 from anfbuild.recipe.catalogue import PRIMARY, Catalogue
@@ -50,15 +50,16 @@ _ALLOWED = ("hydra/launcher", "hydra/sweeper", "hydra.launcher.KEY", "hydra.swee
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """What a sweep left in its folder: a record for each job, in their order."""
+    """What a sweep left in its folder: a record for each job that ended, in their order."""
 
     folder: Path
     jobs: list[dict[str, Any]]
+    interrupted: bool = False
 
     @property
     def exit_code(self) -> int:
-        """The highest of the jobs'."""
-        return max(int(job["exit_code"]) for job in self.jobs)
+        """130 if interrupted, else the highest of the jobs'."""
+        return 130 if self.interrupted else max(int(job["exit_code"]) for job in self.jobs)
 
     def table(self) -> list[tuple[str, ...]]:
         """Rows of job, overrides, exit code, accuracy, latency and key."""
@@ -76,7 +77,8 @@ class Sweep:
 
     def to_json(self) -> dict[str, Any]:
         """The sweep as JSON, as in its results.json."""
-        return {"sweep": self.folder.name, "exit_code": self.exit_code, "jobs": self.jobs}
+        error = {"what": INTERRUPTED} if self.interrupted else None
+        return {"sweep": self.folder.name, "exit_code": self.exit_code, "jobs": self.jobs, "error": error}
 
 
 class _Loader(ConfigLoaderImpl):
@@ -140,6 +142,7 @@ def sweep(overrides: Sequence[str], project: Path, build: Build, console: Consol
     """Build every combination that `overrides` give, below `artifacts/sweeps/ID/` of the project.
 
     Raises RecipeError: no recipe, no combination, unreadable overrides, no such launcher or sweeper.
+    KeyboardInterrupt passes if no job has ended by then; else the jobs that have are the result.
     """
     catalogue = Catalogue(project.resolve(), _Loader)
     parsed = parse(overrides, catalogue.loader)
@@ -151,15 +154,20 @@ def sweep(overrides: Sequence[str], project: Path, build: Build, console: Consol
     folder = project / "artifacts" / "sweeps" / f"{stamp}-{secrets.token_hex(2)}"
     _make(folder)
     fixed = frozenset(item.input_line or "" for item in parsed if not item.is_sweep_override())
+    interruption: KeyboardInterrupt | None = None
     try:
         _launch(catalogue.loader, parsed, folder, _Job(project, folder, fixed, build, console, debug))
+    except KeyboardInterrupt as error:
+        interruption = error
     finally:
-        jobs = _collect(folder)
-        if not jobs:
+        result = _collect(folder, interrupted=interruption is not None)
+        if not result.jobs:
             shutil.rmtree(folder)
-    if not jobs:
-        raise RecipeError("there is nothing to build", where="command line", remedy="Look at what the globs match.")
-    return Sweep(folder, jobs)
+    if result.jobs:
+        return result
+    raise interruption or RecipeError(
+        "there is nothing to build", where="command line", remedy="Look at what the globs match."
+    )
 
 
 def _check_hydra(override: Override) -> None:
@@ -203,13 +211,14 @@ def _launch(loader: ConfigLoaderImpl, parsed: Sequence[Override], folder: Path, 
         raise RecipeError(f"Hydra cannot run this sweep: {first}", where="command line") from error
 
 
-def _collect(folder: Path) -> list[dict[str, Any]]:
+def _collect(folder: Path, *, interrupted: bool) -> Sweep:
     """Gather the jobs' records into results.json and results.csv."""
     jobs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/job.json"))]
-    if not jobs:
-        return []
     jobs.sort(key=lambda job: int(job["job"]))
-    document = json.dumps(Sweep(folder, jobs).to_json(), indent=2)
+    result = Sweep(folder, jobs, interrupted)
+    if not jobs:
+        return result
+    document = json.dumps(result.to_json(), indent=2)
     (folder / "results.json").write_text(document + "\n", encoding="utf-8")
     rows = [_row(job) for job in jobs]
     columns = list(dict.fromkeys(column for row in rows for column in row))
@@ -217,7 +226,7 @@ def _collect(folder: Path) -> list[dict[str, Any]]:
         writer = csv.DictWriter(stream, columns)
         writer.writeheader()
         writer.writerows(rows)
-    return jobs
+    return result
 
 
 def _row(job: dict[str, Any]) -> dict[str, Any]:

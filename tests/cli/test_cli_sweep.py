@@ -85,10 +85,22 @@ def test_globs_reach_recipes_in_folders(project: Path, build: Any) -> None:
     assert [call["recipe"].name for call in build.calls] == ["plain", "vision.det"]
 
 
-def test_an_interrupted_sweep_keeps_what_is_done(project: Path, build: Any) -> None:
-    assert main(["-m", "+recipe=plain", "dataset.samples=4,100,6"], build=build) == 130
-    jobs = json.loads((folder_of(project) / "results.json").read_text())["jobs"]
-    assert [job["overrides"] for job in jobs] == [["dataset.samples=4"]]
+def test_an_interrupted_sweep_keeps_what_is_done(project: Path, build: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,100,6", "--json"], build=build) == 130
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert document == json.loads((folder_of(project) / "results.json").read_text())
+    assert document["exit_code"] == 130
+    assert [job["overrides"] for job in document["jobs"]] == [["dataset.samples=4"]]
+    assert "run the same command again to go on" in captured.err
+
+
+def test_a_sweep_interrupted_at_once_leaves_nothing(
+    project: Path, build: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", "+recipe=plain", "dataset.samples=100,4", "--json"], build=build) == 130
+    assert json.loads(capsys.readouterr().out)["exit_code"] == 130
+    assert not list(project.glob("artifacts/sweeps/*"))
 
 
 @pytest.mark.parametrize(
