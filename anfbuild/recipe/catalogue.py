@@ -18,6 +18,7 @@ from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from anfbuild.errors import RecipeError
 from anfbuild.recipe.document import Document, read
@@ -66,9 +67,12 @@ class ConfSource(ConfigSource):
             raise ConfigLoadError(f"no config {config_path!r} in {self.path}")
         document = self.document(config_path)
         header = self._get_header_dict(self.file(config_path).read_text(encoding="utf-8")[:512])
-        return ConfigResult(
-            provider=self.provider, path=self.full_path(), config=OmegaConf.create(document.data), header=header
-        )
+        try:
+            config = OmegaConf.create(document.data)
+        except OmegaConfBaseException as error:
+            where = document.place(error.full_key or "")
+            raise RecipeError(f"cannot be read: {str(error).splitlines()[0]}", where=where) from error
+        return ConfigResult(provider=self.provider, path=self.full_path(), config=config, header=header)
 
     def document(self, config_path: str) -> Document:
         """The file behind a config path, read once: a recipe is wanted by the checks and by Hydra."""

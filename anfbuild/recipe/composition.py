@@ -82,6 +82,8 @@ def parse(overrides: Sequence[str], loader: ConfigLoaderImpl | None = None) -> l
         return parser.parse_overrides(list(overrides))
     except RecursionError as error:
         raise RecipeError("an override is nested too deep", where=COMMAND_LINE, remedy="Remove brackets.") from error
+    except ValueError as error:  # Python's own, of a number of thousands of digits
+        raise RecipeError(f"an override cannot be read: {error}", where=COMMAND_LINE) from error
     except OverrideParseException as error:
         raise RecipeError(
             f"cannot read the override {error.override!r}",

@@ -19,6 +19,8 @@ _MOST_LEVELS = 50
 _NAMES = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "merge", "value")}
 """The kinds of scalars that can be a key."""
 
+_KINDS = _NAMES | {f"tag:yaml.org,2002:{kind}" for kind in ("null", "map", "seq")}
+
 _MISSPELT_INDENT = "Look at the indentation, the colons and the brackets at that line."
 
 
@@ -49,8 +51,9 @@ class Document:
 def read(path: Path, shown: str) -> Document:
     """Read the file at `path`.
 
-    Raises RecipeError: unreadable, not UTF-8, not YAML, a duplicate key, a key without a name, not a mapping, too deep,
-    too large, an alias within itself, `_target_`, a resolver.
+    Raises RecipeError: unreadable, not UTF-8, not YAML, a duplicate key, a key without a name, not a mapping, a
+    kind of value beyond numbers, text, lists and mappings, too deep, too large, an alias within itself, `_target_`,
+    a resolver.
     """
     if not path.is_file():  # a FIFO would wait for ever
         raise RecipeError("not a file", where=shown)
@@ -68,6 +71,8 @@ def read(path: Path, shown: str) -> Document:
         raise _syntax_error(error, shown) from error
     except yaml.YAMLError as error:
         raise RecipeError(f"not YAML: {error}", where=shown) from error
+    except (ValueError, KeyError) as error:  # Python's own, of `!!int x`, `!!bool x` or a number of thousands of digits
+        raise RecipeError(f"a value cannot be read: {error}", where=shown) from error
     except RecursionError as error:
         raise _too_deep(shown) from error
     if node is None:
@@ -127,6 +132,12 @@ def _size(node: yaml.Node, sizes: dict[int, int], level: int, shown: str) -> int
             raise RecipeError("an alias leads back to what it is part of", where=shown)
         return sizes[id(node)]
     sizes[id(node)] = 0
+    if node.tag not in _KINDS:
+        raise RecipeError(
+            f"there is no kind of value {node.tag.rpartition(':')[2]!r}",
+            where=f"{shown}:{node.start_mark.line + 1}",
+            remedy="Remove the tag that begins with '!'.",
+        )
     size = 1
     if isinstance(node, yaml.MappingNode):
         size += sum(_size(part, sizes, level + 1, shown) for pair in node.value for part in pair)

@@ -91,6 +91,11 @@ def bomb(levels: int) -> str:
         ("x:\n  " + "[" * 60 + "]" * 60 + "\n", "nested more than 50 levels", ":2"),
         ("x: " + "[" * 5000 + "]" * 5000 + "\n", "nested more than 50 levels", ""),
         ("a: 1\n~: 1\n", "'~' is no name for a key", ":2"),
+        ("a: !!timestamp 2024-01-01\n", "there is no kind of value 'timestamp'", ":1"),
+        ("a: !x [1]\n", "there is no kind of value '!x'", ":1"),
+        ("a: !!int x\n", "a value cannot be read", ""),
+        ("a: !!bool x\n", "a value cannot be read", ""),
+        ("a: 1" + "0" * 5000 + "\n", "a value cannot be read", ""),
         ("a: {null: 1}\n", "'null' is no name for a key", ":1"),
     ],
 )

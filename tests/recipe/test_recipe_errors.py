@@ -98,6 +98,7 @@ def refusal(project: Path, *overrides: str) -> RecipeError:
         ([PLAIN, "dataset.size=${dataset.seeed}"], "'dataset.size' refers to nothing", "did you mean 'seed'?"),
         ([PLAIN, "+model._target_=os.system"], "`_target_` is refused", ""),
         ([PLAIN, "x=" + "[" * 5000 + "]" * 5000], "nested too deep", ""),
+        ([PLAIN, "dataset.seed=1" + "0" * 5000], "cannot be read", ""),
         ([PLAIN, "x=["], "cannot read the override 'x=['", "KEY=VALUE"),
     ],
 )
@@ -128,6 +129,7 @@ def test_the_command_line(project: Path, overrides: list[str], what: str, hint: 
         ("dataset:\n  size: ${dataset.sede}\n", 10, "'dataset.size' refers to nothing"),
         ("dataset: {_target_: os.system}\n", 9, "`_target_` is refused"),
         ("hydra: {verbose: true}\n", 9, "nothing of Hydra"),
+        ("dataset:\n  size: ${\n", 10, "cannot be read"),
         ("name: x\n", 9, "named by its file"),
     ],
 )
