@@ -15,11 +15,9 @@ from typing import Any, NoReturn
 
 from anfbuild import __version__
 from anfbuild.cli.arguments import Arguments, parse
-from anfbuild.cli.console import Console, write
-from anfbuild.cli.seam import Build, describe
-from anfbuild.errors import AnfbuildError
-
-_INTERRUPTED = "interrupted; finished steps are kept: run the same command again to go on"
+from anfbuild.cli.console import Console, open_streams, visible, write
+from anfbuild.cli.seam import INTERRUPTED, Build, describe
+from anfbuild.errors import AnfbuildError, RecipeError
 
 
 def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> int:
@@ -33,6 +31,7 @@ def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> in
     gc.set_threshold(1_000_000)
     with contextlib.suppress(ValueError):  # not the main thread: whoever called decides
         signal.signal(signal.SIGTERM, _interrupt)  # a worker and its folder must not outlive a build told to end
+    open_streams()
     words = sys.argv[1:] if argv is None else list(argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:
@@ -42,7 +41,7 @@ def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> in
         code, document, text = error.exit_code, describe(error), str(error)
     except KeyboardInterrupt as error:
         failure = error
-        code, document, text = 130, {"what": _INTERRUPTED}, _INTERRUPTED
+        code, document, text = 130, {"what": INTERRUPTED}, INTERRUPTED
     except Exception as error:
         failure = error
         what = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
@@ -52,7 +51,7 @@ def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> in
             f"{what} (run again with --debug)",
         )
     if debug:
-        traceback.print_exception(failure)
+        _print_traceback(failure)
     _stderr(text)
     if as_json:
         _print_json({"exit_code": code, "error": document})
@@ -64,12 +63,12 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _run(arguments: Arguments, build: Build | None) -> int:
-    project = Path.cwd()
     if arguments.help or arguments.version:
         from anfbuild.cli.help import HELP
 
         write(HELP if arguments.help else f"anfbuild {__version__}\n", sys.stdout)
         return 0
+    project = _project()
     if arguments.completion:
         from anfbuild.cli.completion import complete
 
@@ -85,6 +84,15 @@ def _run(arguments: Arguments, build: Build | None) -> int:
     if arguments.json:
         _print_json(document)
     return code
+
+
+def _project() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise RecipeError(
+            "the current folder is gone or cannot be read", remedy="Go to the project's folder and run again."
+        ) from error
 
 
 def _real_build() -> Build:
@@ -105,7 +113,7 @@ def _single(arguments: Arguments, project: Path, build: Build | None, console: C
         console.print(f"files: {outcome.folder}")
     if outcome.error is not None:
         if arguments.debug:
-            traceback.print_exception(outcome.error)
+            _print_traceback(outcome.error)
         _stderr(str(outcome.error))
     return outcome.exit_code, outcome.to_json()
 
@@ -116,6 +124,8 @@ def _sweep(arguments: Arguments, project: Path, build: Build | None, console: Co
     result = sweep(arguments.overrides, project, build or _real_build(), console, debug=arguments.debug)
     console.table(result.table(), headings=("job", "overrides", "exit", "accuracy", "latency ms", "key"))
     console.print(f"results: {result.folder}")
+    if result.interrupted:
+        _stderr(INTERRUPTED)
     return result.exit_code, result.to_json()
 
 
@@ -137,4 +147,8 @@ def _print_json(document: dict[str, Any]) -> None:
 
 
 def _stderr(text: str) -> None:
-    write(f"anfbuild: {text}\n", sys.stderr)
+    write(f"anfbuild: {visible(text)}\n", sys.stderr)
+
+
+def _print_traceback(error: BaseException) -> None:
+    write(visible("".join(traceback.format_exception(error))), sys.stderr)

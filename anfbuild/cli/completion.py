@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from hydra._internal.hydra import Hydra
 from hydra.errors import HydraException
 
+from anfbuild.cli.console import write
 from anfbuild.errors import RecipeError
 from anfbuild.recipe.catalogue import PRIMARY, Catalogue
 
@@ -29,7 +33,9 @@ def complete(arguments: Sequence[str], project: Path) -> None:
     elif query:
         raise RecipeError("a shell asks this with the line in COMP_LINE", where="--shell-completion")
     try:
-        hydra.shell_completion(PRIMARY, list(arguments))
+        with contextlib.redirect_stdout(io.StringIO()) as answer:
+            hydra.shell_completion(PRIMARY, list(arguments))
+        write(answer.getvalue(), sys.stdout)
     except (HydraException, RecipeError, ValueError) as error:
         if query:
             return  # a half-typed line is wrong more often than not, and there is nobody to read about it

@@ -1,9 +1,11 @@
-"""Lines and tables for people, on whatever is at the other end: a terminal, a file, a pipe that closes early."""
+"""Lines and tables for people, on whatever is at the other end: a terminal, a file, a pipe that closes early, a full
+disk, nothing at all."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -20,11 +22,12 @@ class Console:
 
     def print(self, text: str = "") -> None:
         """Print a line now. When the reader has gone, go on in silence: a build must not die of `| head`."""
-        write(f"{text}\n", self._stream)
+        write(f"{visible(text)}\n", self._stream)
 
     def table(self, rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:
         """Print columns: by rich on a terminal, else as aligned plain text."""
-        if self._stream.isatty():
+        rows = [[visible(cell) for cell in row] for row in rows]
+        if (stream := self._stream) is not None and stream.isatty():
             self._rich_table(rows, headings)
             return
         lines = [list(headings), *map(list, rows)] if headings else [list(row) for row in rows]
@@ -49,21 +52,42 @@ class Console:
         write(captured.get(), self._stream)
 
     @property
-    def _stream(self) -> TextIO:
+    def _stream(self) -> TextIO | None:
         return sys.stderr if self.use_stderr else sys.stdout
 
 
-def write(text: str, stream: TextIO) -> None:
+def visible(text: str) -> str:
+    """`text` with control characters but newlines and tabs as escapes: a tensor's name must not steer the terminal."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def open_streams() -> None:
+    """Open the null device for each standard stream that the process was started without.
+
+    Else a file of a build would be opened under its number, and be written to by whatever prints. From 0 upwards, as
+    the lowest free number is what a file gets.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115  # for the process's life
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+
+
+def write(text: str, stream: TextIO | None) -> None:
     """Write and flush; what the stream's encoding lacks is written as an escape.
 
-    A closed pipe is replaced by nothing, for the interpreter's own last flush too.
+    A stream that takes nothing, as a closed pipe or a full disk, is replaced by one that takes all, for the
+    interpreter's own last flush too: what could not be told does not change a build.
     """
+    if stream is None or stream.closed:
+        return
     encoding = stream.encoding or "utf-8"  # io.StringIO has none
     text = text.encode(encoding, "backslashreplace").decode(encoding)
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
+    except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)

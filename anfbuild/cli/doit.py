@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from anfbuild.cli.build import make
+from anfbuild.cli.console import visible, write
 from anfbuild.cli.located import located
 from anfbuild.engine.run import Event
 from anfbuild.errors import AnfbuildError
@@ -50,4 +51,4 @@ def _exit(error: AnfbuildError) -> NoReturn:
 
 
 def _stderr(error: AnfbuildError) -> None:
-    print(f"anfbuild: {error}", file=sys.stderr)
+    write(f"anfbuild: {visible(str(error))}\n", sys.stderr)

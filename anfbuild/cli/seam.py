@@ -11,6 +11,8 @@ from anfbuild.errors import AnfbuildError
 if TYPE_CHECKING:
     from anfbuild.recipe import Recipe
 
+INTERRUPTED = "interrupted; finished steps are kept: run the same command again to go on"
+
 
 class Outcome(Protocol):
     """How a build went."""

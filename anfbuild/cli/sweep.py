@@ -30,11 +30,12 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
 from anfbuild.cli.console import Console
-from anfbuild.cli.seam import Build, describe
+from anfbuild.cli.seam import INTERRUPTED, Build, describe
 from anfbuild.errors import AnfbuildError, RecipeError, StepError
 from anfbuild.recipe import compose
 from anfbuild.recipe.catalogue import PRIMARY, Catalogue
-from anfbuild.recipe.composition import parse
+from anfbuild.recipe.composition import is_hydra, parse
+from anfbuild.recipe.files import shipped
 
 _QUIET = (
     "hydra/job_logging=none",
@@ -43,19 +44,22 @@ _QUIET = (
     "hydra.job.chdir=false",
     "hydra.sweep.subdir=.",
 )
+_ALLOWED = ("hydra/launcher", "hydra/sweeper", "hydra.launcher.KEY", "hydra.sweeper.KEY")
+"""What of Hydra the command line may set: who runs the jobs, and who makes them up."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """What a sweep left in its folder: a record for each job, in their order."""
+    """What a sweep left in its folder: a record for each job that ended, in their order."""
 
     folder: Path
     jobs: list[dict[str, Any]]
+    interrupted: bool = False
 
     @property
     def exit_code(self) -> int:
-        """The highest of the jobs'."""
-        return max(int(job["exit_code"]) for job in self.jobs)
+        """130 if interrupted, else the highest of the jobs'."""
+        return 130 if self.interrupted else max(int(job["exit_code"]) for job in self.jobs)
 
     def table(self) -> list[tuple[str, ...]]:
         """Rows of job, overrides, exit code, accuracy, latency and key."""
@@ -73,7 +77,8 @@ class Sweep:
 
     def to_json(self) -> dict[str, Any]:
         """The sweep as JSON, as in its results.json."""
-        return {"sweep": self.folder.name, "exit_code": self.exit_code, "jobs": self.jobs}
+        error = {"what": INTERRUPTED} if self.interrupted else None
+        return {"sweep": self.folder.name, "exit_code": self.exit_code, "jobs": self.jobs, "error": error}
 
 
 class _Loader(ConfigLoaderImpl):
@@ -137,24 +142,43 @@ def sweep(overrides: Sequence[str], project: Path, build: Build, console: Consol
     """Build every combination that `overrides` give, below `artifacts/sweeps/ID/` of the project.
 
     Raises RecipeError: no recipe, no combination, unreadable overrides, no such launcher or sweeper.
+    KeyboardInterrupt passes if no job has ended by then; else the jobs that have are the result.
     """
     catalogue = Catalogue(project.resolve(), _Loader)
     parsed = parse(overrides, catalogue.loader)
+    for item in parsed:
+        _check_hydra(item)
     if not any(item.key_or_group == "recipe" for item in parsed):
         compose(overrides, project)  # says which recipes there are
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = project / "artifacts" / "sweeps" / f"{stamp}-{secrets.token_hex(2)}"
     _make(folder)
     fixed = frozenset(item.input_line or "" for item in parsed if not item.is_sweep_override())
+    interruption: KeyboardInterrupt | None = None
     try:
         _launch(catalogue.loader, parsed, folder, _Job(project, folder, fixed, build, console, debug))
+    except KeyboardInterrupt as error:
+        interruption = error
     finally:
-        jobs = _collect(folder)
-        if not jobs:
+        result = _collect(folder, interrupted=interruption is not None)
+        if not result.jobs:
             shutil.rmtree(folder)
-    if not jobs:
-        raise RecipeError("there is nothing to build", where="command line", remedy="Look at what the globs match.")
-    return Sweep(folder, jobs)
+    if result.jobs:
+        return result
+    raise interruption or RecipeError(
+        "there is nothing to build", where="command line", remedy="Look at what the globs match."
+    )
+
+
+def _check_hydra(override: Override) -> None:
+    allowed = re.fullmatch(r"hydra(/|\.(?=\w+\.))(launcher|sweeper)(\.[\w.]+)?", override.key_or_group)
+    if is_hydra(override) and (not allowed or override.package or "_target_" in (override.input_line or "")):
+        raise RecipeError(
+            f"{override.input_line!r} is an option of Hydra that a sweep does not take",
+            where="command line",
+            choices=_ALLOWED,
+            remedy="Remove it.",
+        )
 
 
 def _make(folder: Path) -> None:
@@ -170,10 +194,11 @@ def _make(folder: Path) -> None:
 
 def _launch(loader: ConfigLoaderImpl, parsed: Sequence[Override], folder: Path, job: _Job) -> None:
     lines = [item.input_line or "" for item in parsed]
-    own = [item.input_line or "" for item in parsed if item.is_hydra_override()]
+    own = [item.input_line or "" for item in parsed if is_hydra(item)]
     task = [line for line in lines if line not in own]
+    hydras = Catalogue(shipped(), _Loader).loader  # how Hydra itself runs is no affair of the project's files
     try:
-        config = loader.load_configuration(PRIMARY, [*_QUIET, f"hydra.sweep.dir='{folder}'", *own], RunMode.MULTIRUN)
+        config = hydras.load_configuration(PRIMARY, [*_QUIET, f"hydra.sweep.dir='{folder}'", *own], RunMode.MULTIRUN)
         config.hydra.mode = RunMode.MULTIRUN
         config.hydra.overrides.task = task
         setup_globals()
@@ -186,13 +211,14 @@ def _launch(loader: ConfigLoaderImpl, parsed: Sequence[Override], folder: Path, 
         raise RecipeError(f"Hydra cannot run this sweep: {first}", where="command line") from error
 
 
-def _collect(folder: Path) -> list[dict[str, Any]]:
+def _collect(folder: Path, *, interrupted: bool) -> Sweep:
     """Gather the jobs' records into results.json and results.csv."""
     jobs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/job.json"))]
-    if not jobs:
-        return []
     jobs.sort(key=lambda job: int(job["job"]))
-    document = json.dumps(Sweep(folder, jobs).to_json(), indent=2)
+    result = Sweep(folder, jobs, interrupted)
+    if not jobs:
+        return result
+    document = json.dumps(result.to_json(), indent=2)
     (folder / "results.json").write_text(document + "\n", encoding="utf-8")
     rows = [_row(job) for job in jobs]
     columns = list(dict.fromkeys(column for row in rows for column in row))
@@ -200,7 +226,7 @@ def _collect(folder: Path) -> list[dict[str, Any]]:
         writer = csv.DictWriter(stream, columns)
         writer.writeheader()
         writer.writerows(rows)
-    return jobs
+    return result
 
 
 def _row(job: dict[str, Any]) -> dict[str, Any]:

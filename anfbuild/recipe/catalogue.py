@@ -7,6 +7,7 @@ through `document.read` and `recipes/vision/det.yaml` is the choice `vision/det`
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 
 from hydra import version
@@ -17,7 +18,9 @@ from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
+from anfbuild.errors import RecipeError
 from anfbuild.recipe.document import Document, read
 from anfbuild.recipe.files import shipped
 
@@ -26,6 +29,9 @@ PRIMARY = "config"
 name, and a training project has one."""
 
 _RECIPE = "recipe"
+_HYDRA = "hydra"
+"""Hydra's own group. What it holds decides how Hydra runs (the environment of jobs, callbacks, search path): it is
+Hydra's alone, and no file of ours or of a project adds to it."""
 
 
 class ConfSource(ConfigSource):
@@ -39,13 +45,17 @@ class ConfSource(ConfigSource):
         return Path(self.path).is_dir()
 
     def is_group(self, config_path: str) -> bool:
-        return (Path(self.path) / config_path).is_dir()
+        return not _of_hydra(config_path) and (Path(self.path) / config_path).is_dir()
 
     def is_config(self, config_path: str) -> bool:
-        return self._readable(config_path) and self.file(config_path).is_file()
+        return not _of_hydra(config_path) and self._readable(config_path) and self.file(config_path).is_file()
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        if _of_hydra(config_path):
+            return []
         entries = sorted((Path(self.path) / config_path).iterdir())
+        if config_path == "":
+            entries = [entry for entry in entries if not _of_hydra(entry.stem)]
         groups = [entry.name for entry in entries if entry.is_dir()]
         configs = [entry.stem for entry in entries if entry.suffix == ".yaml" and entry.is_file()]
         if results_filter is ObjectType.GROUP:
@@ -57,15 +67,21 @@ class ConfSource(ConfigSource):
             raise ConfigLoadError(f"no config {config_path!r} in {self.path}")
         document = self.document(config_path)
         header = self._get_header_dict(self.file(config_path).read_text(encoding="utf-8")[:512])
-        return ConfigResult(
-            provider=self.provider, path=self.full_path(), config=OmegaConf.create(document.data), header=header
-        )
+        try:
+            config = OmegaConf.create(document.data)
+        except OmegaConfBaseException as error:
+            where = document.place(error.full_key or "")
+            raise RecipeError(f"cannot be read: {str(error).splitlines()[0]}", where=where) from error
+        return ConfigResult(provider=self.provider, path=self.full_path(), config=config, header=header)
 
     def document(self, config_path: str) -> Document:
         """The file behind a config path, read once: a recipe is wanted by the checks and by Hydra."""
         path = self.file(config_path)
         if path not in self._documents:
-            self._documents[path] = read(path, show(path))
+            document = read(path, show(path))
+            if config_path.removesuffix(".yaml") != PRIMARY:
+                _refuse_hydra(document, path.read_text(encoding="utf-8"))
+            self._documents[path] = document
         return self._documents[path]
 
     @functools.cached_property
@@ -98,7 +114,8 @@ class RecipeSource(ConfSource):
         if results_filter is ObjectType.GROUP:
             return []
         folder = Path(self.path) / (self._inside(config_path) or "")
-        return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
+        files = [path for path in folder.rglob("*.yaml") if path.is_file()]
+        return sorted(filter(is_name, (path.relative_to(folder).with_suffix("").as_posix() for path in files)))
 
     def load_config(self, config_path: str) -> ConfigResult:
         result = super().load_config(config_path)
@@ -109,7 +126,7 @@ class RecipeSource(ConfSource):
         return super().file(self._inside(config_path) or "")
 
     def _readable(self, config_path: str) -> bool:
-        return bool(self._inside(config_path))
+        return is_name((self._inside(config_path) or "").removesuffix(".yaml"))
 
     @staticmethod
     def _inside(config_path: str) -> str | None:
@@ -156,6 +173,36 @@ class Catalogue:
     def _source(self, config_path: str) -> ConfSource | None:
         sources = [source for source in self.loader.get_sources() if isinstance(source, ConfSource)]
         return next((source for source in sources if source.is_config(config_path)), None)
+
+
+def is_name(name: str) -> bool:
+    """Whether a recipe may have this name: it becomes the name of folders, files and a package."""
+    return re.fullmatch(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*", name) is not None
+
+
+def _of_hydra(config_path: str) -> bool:
+    return config_path.strip("/").removesuffix(".yaml").partition("/")[0] == _HYDRA
+
+
+def _refuse_hydra(document: Document, text: str) -> None:
+    """Raises RecipeError: the content of a file, its package or its defaults list reaches into Hydra's own config."""
+    where = None
+    if _HYDRA in document.data:
+        where = document.place(_HYDRA)
+    for number, line in enumerate(text.splitlines(), start=1):
+        if re.match(r"\s*#\s*@package\b.*\bhydra\b", line):
+            where = f"{document.shown}:{number}"
+    defaults = document.data.get("defaults")
+    for index, entry in enumerate(defaults if isinstance(defaults, list) else []):
+        keys = entry if isinstance(entry, dict) else [entry]
+        if any(re.search(r"(^|[\s/@.])hydra($|[\s/@.])", str(key)) for key in keys):
+            where = document.place(f"defaults[{index}]")
+    if where is not None:
+        raise RecipeError(
+            "a file says nothing of Hydra itself",
+            where=where,
+            remedy="Remove it; -m on the command line sweeps, with hydra/launcher=CHOICE if need be.",
+        )
 
 
 def show(path: Path) -> str:

@@ -78,10 +78,6 @@ def check_defaults(config_path: str, catalogue: Catalogue, above: Iterable[str] 
 
 
 def _check_body(document: Document) -> None:
-    if "hydra" in document.data:
-        raise RecipeError(
-            "a recipe says nothing of Hydra itself", where=document.place("hydra"), remedy="Use the command line: -m."
-        )
     for key in sorted(_FIXED_PARTS & document.data.keys()):
         value = document.data[key]
         if isinstance(value, dict):

@@ -6,6 +6,7 @@ remaining overrides applied to it. So a wrong key is found where it stands: in a
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from anfbuild.errors import RecipeError, did_you_mean
-from anfbuild.recipe.catalogue import PRIMARY, Catalogue
+from anfbuild.recipe.catalogue import PRIMARY, Catalogue, is_name
 from anfbuild.recipe.choices import check_choice, check_defaults, is_group
 from anfbuild.recipe.document import refuse_code
 from anfbuild.recipe.hints import nearest
@@ -30,6 +31,9 @@ from anfbuild.recipe.recipe import Recipe
 from anfbuild.recipe.rules import faults
 from anfbuild.recipe.schema import MISSING, Config
 
+_NEEDED = {field.name for field in dataclasses.fields(Config)} | {"task.kind"}
+"""Keys that no recipe is without, and that OmegaConf would remove all the same."""
+
 
 def compose(overrides: Sequence[str], project: Path) -> Recipe:
     """Compose the recipe that `+recipe=NAME` chooses, with all other overrides applied.
@@ -38,6 +42,13 @@ def compose(overrides: Sequence[str], project: Path) -> Recipe:
     """
     catalogue = Catalogue(project.resolve())
     parsed = parse(overrides)
+    for override in parsed:
+        if is_hydra(override):
+            raise RecipeError(
+                f"{override.input_line!r} is an option of Hydra, and a single build has none",
+                where=COMMAND_LINE,
+                remedy="Remove it; hydra/launcher and hydra/sweeper are for a sweep (-m).",
+            )
     chosen = _recipe(parsed, catalogue)
     for override in parsed:
         _refuse_sweep(override)
@@ -45,9 +56,9 @@ def compose(overrides: Sequence[str], project: Path) -> Recipe:
             check_choice(override, catalogue)
     check_defaults(f"recipe/{chosen}", catalogue)
 
-    groups = [item for item in parsed if is_group(item) or item.is_hydra_override() or item.key_or_group == "recipe"]
-    values = [item for item in parsed if item not in groups]
-    places = Places(catalogue, [item.input_line or "" for item in groups], values)
+    groups = [item for item in parsed if is_group(item)]
+    values = [item for item in parsed if item not in groups and item.key_or_group != "recipe"]
+    places = Places(catalogue, [f"+recipe='{chosen}'", *(item.input_line or "" for item in groups)], values)
     composed, task = _composed(catalogue, places.group_overrides, chosen)
     config = _validated(composed, places)
     for override in values:
@@ -69,6 +80,10 @@ def parse(overrides: Sequence[str], loader: ConfigLoaderImpl | None = None) -> l
     parser = OverridesParser.create(config_loader=loader)
     try:
         return parser.parse_overrides(list(overrides))
+    except RecursionError as error:
+        raise RecipeError("an override is nested too deep", where=COMMAND_LINE, remedy="Remove brackets.") from error
+    except ValueError as error:  # Python's own, of a number of thousands of digits
+        raise RecipeError(f"an override cannot be read: {error}", where=COMMAND_LINE) from error
     except OverrideParseException as error:
         raise RecipeError(
             f"cannot read the override {error.override!r}",
@@ -76,6 +91,12 @@ def parse(overrides: Sequence[str], loader: ConfigLoaderImpl | None = None) -> l
             remedy="Write KEY=VALUE, +KEY=VALUE to add, ~KEY to remove; quote what the shell would eat: 'a=[1,2]'. "
             "Text with letters beyond ASCII or with signs needs quotes of its own: 'KEY=\"ä (1)\"'.",
         ) from error
+
+
+def is_hydra(override: Override) -> bool:
+    """Whether an override is for Hydra itself, however it is spelt: `hydra.x`, `hydra/x`, `hydra`, `x@hydra`."""
+    keys = (override.key_or_group, override.package or "")
+    return any(re.split(r"[./@:]", key)[0] == "hydra" for key in keys)
 
 
 def _refuse_sweep(override: Override) -> None:
@@ -95,26 +116,37 @@ def _recipe(parsed: Sequence[Override], catalogue: Catalogue) -> str:
         choices = catalogue.recipes()
         raise RecipeError(what, where=COMMAND_LINE, choices=choices, remedy="Choose one with +recipe=NAME.")
     override = given[0]
-    value = override.value()
-    if len(given) > 1 or not isinstance(value, str | int):
+    if len(given) > 1 or override.is_sweep_override() or isinstance(override.value(), list | dict):
         raise RecipeError(
             "exactly one recipe is built at a time",
             where=COMMAND_LINE,
             remedy="Sweep over several with -m +recipe=A,B.",
         )
-    if not override.is_add():
+    # The text, not its value: `123`, `null` and `1e3` are names of files.
+    value = (override.input_line or "").partition("=")[2].strip()
+    if value[:1] in ("'", '"') and value[:1] == value[-1:]:
+        value = value[1:-1]
+    if not override.is_add() or override.package is not None:
         raise RecipeError(
             f"{override.input_line!r} does not choose a recipe", where=COMMAND_LINE, remedy=f"Write +recipe={value}."
         )
     names = catalogue.recipes()
-    if str(value) not in names:
+    if not is_name(value):
         raise RecipeError(
-            f"there is no recipe {str(value)!r}",
+            f"there is no recipe {value!r}: a name holds letters from A to Z, digits, '_' and '-', in folders parted "
+            "by '/'",
+            where=COMMAND_LINE,
+            choices=names,
+            remedy=nearest(value, names, "Rename the file."),
+        )
+    if value not in names:
+        raise RecipeError(
+            f"there is no recipe {value!r}",
             where=COMMAND_LINE,
             choices=names,
             remedy=nearest(value, names, "Recipes are the YAML files below recipes/."),
         )
-    return str(value)
+    return value
 
 
 def _composed(catalogue: Catalogue, overrides: list[str], chosen: str) -> tuple[DictConfig, list[str]]:
@@ -162,6 +194,12 @@ def _keep_missing(composed: DictConfig, merged: DictConfig) -> None:
 
 
 def _apply(override: Override, config: DictConfig) -> None:
+    if override.is_delete() and override.key_or_group in _NEEDED:
+        raise RecipeError(
+            f"{override.key_or_group!r} cannot be removed: every recipe has it",
+            where=COMMAND_LINE,
+            remedy=f"Give it another value with {override.key_or_group}=VALUE.",
+        )
     if override.key_or_group == "name":
         raise RecipeError("a recipe is named by its file", where=COMMAND_LINE, remedy="Copy the recipe to rename it.")
     try:
@@ -203,6 +241,8 @@ def _plain(config: DictConfig, places: Places) -> dict[str, Any]:
 
 def _check_task(task: object, known: list[str], places: Places) -> None:
     """Options of a task are those in its file, since kinds of task may come from outside of this package."""
+    if isinstance(task, dict) and "kind" not in task:
+        raise RecipeError("'task.kind' has no value", where=places.of("task"), remedy="Write kind: KIND in its file.")
     for name, value in task.items() if isinstance(task, dict) else ():
         if name not in known:
             raise RecipeError(

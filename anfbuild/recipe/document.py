@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,15 @@ import yaml
 from omegaconf._utils import get_yaml_loader
 
 from anfbuild.errors import RecipeError
+
+_MOST_NODES = 100_000
+_MOST_LEVELS = 50
+"""What a recipe may hold once its aliases are written out: far more than any does, and little enough to work with."""
+
+_NAMES = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "merge", "value")}
+"""The kinds of scalars that can be a key."""
+
+_KINDS = _NAMES | {f"tag:yaml.org,2002:{kind}" for kind in ("null", "map", "seq")}
 
 _MISSPELT_INDENT = "Look at the indentation, the colons and the brackets at that line."
 
@@ -43,8 +51,12 @@ class Document:
 def read(path: Path, shown: str) -> Document:
     """Read the file at `path`.
 
-    Raises RecipeError: unreadable, not UTF-8, not YAML, a duplicate key, not a mapping, `_target_`, a resolver.
+    Raises RecipeError: unreadable, not UTF-8, not YAML, a duplicate key, a key without a name, not a mapping, a
+    kind of value beyond numbers, text, lists and mappings, too deep, too large, an alias within itself, `_target_`,
+    a resolver.
     """
+    if not path.is_file():  # a FIFO would wait for ever
+        raise RecipeError("not a file", where=shown)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -52,21 +64,26 @@ def read(path: Path, shown: str) -> Document:
     try:
         loader = get_yaml_loader()(text)
         node = loader.get_single_node()
+        if node is not None:
+            _size(node, {}, 0, shown)
         data = {} if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(error, shown) from error
     except yaml.YAMLError as error:
         raise RecipeError(f"not YAML: {error}", where=shown) from error
-    try:
-        json.dumps(data, default=str)
-    except ValueError as error:
-        raise RecipeError("an alias leads back to what it is part of", where=shown) from error
+    except (ValueError, KeyError) as error:  # Python's own, of `!!int x`, `!!bool x` or a number of thousands of digits
+        raise RecipeError(f"a value cannot be read: {error}", where=shown) from error
+    except RecursionError as error:
+        raise _too_deep(shown) from error
     if node is None:
         node = yaml.MappingNode("tag:yaml.org,2002:map", [])
     if not isinstance(node, yaml.MappingNode):
         raise RecipeError("a list of `key: value` is wanted here", where=f"{shown}:{node.start_mark.line + 1}")
     for scalar, is_key in _scalars(node, set()):
-        refuse_code(scalar.value, f"{shown}:{scalar.start_mark.line + 1}", is_key=is_key)
+        where = f"{shown}:{scalar.start_mark.line + 1}"
+        refuse_code(scalar.value, where, is_key=is_key)
+        if is_key and scalar.tag not in _NAMES:
+            raise RecipeError(f"{scalar.value!r} is no name for a key", where=where, remedy="Put it in quotes.")
     return Document(shown, node, data)
 
 
@@ -104,6 +121,40 @@ def _syntax_error(error: yaml.MarkedYAMLError, shown: str) -> RecipeError:
         key = problem.removeprefix("found duplicate key").strip()
         return RecipeError(f"the key {key!r} is given twice", where=where, remedy="Keep one of the two.")
     return RecipeError(f"not YAML: {problem}", where=where, remedy=_MISSPELT_INDENT)
+
+
+def _size(node: yaml.Node, sizes: dict[int, int], level: int, shown: str) -> int:
+    """The nodes from `node` on with every alias written out; `sizes` remembers them, 0 for a node not yet done."""
+    if level > _MOST_LEVELS:
+        raise _too_deep(f"{shown}:{node.start_mark.line + 1}")
+    if id(node) in sizes:
+        if sizes[id(node)] == 0:
+            raise RecipeError("an alias leads back to what it is part of", where=shown)
+        return sizes[id(node)]
+    sizes[id(node)] = 0
+    if node.tag not in _KINDS:
+        raise RecipeError(
+            f"there is no kind of value {node.tag.rpartition(':')[2]!r}",
+            where=f"{shown}:{node.start_mark.line + 1}",
+            remedy="Remove the tag that begins with '!'.",
+        )
+    size = 1
+    if isinstance(node, yaml.MappingNode):
+        size += sum(_size(part, sizes, level + 1, shown) for pair in node.value for part in pair)
+    elif isinstance(node, yaml.SequenceNode):
+        size += sum(_size(item, sizes, level + 1, shown) for item in node.value)
+    if size > _MOST_NODES:
+        raise RecipeError(
+            f"more than {_MOST_NODES:,} values, aliases written out",
+            where=f"{shown}:{node.start_mark.line + 1}",
+            remedy="Remove the aliases of aliases.",
+        )
+    sizes[id(node)] = size
+    return size
+
+
+def _too_deep(where: str) -> RecipeError:
+    return RecipeError(f"nested more than {_MOST_LEVELS} levels deep", where=where, remedy="Remove the brackets.")
 
 
 def _scalars(node: yaml.Node, seen: set[int]) -> Iterator[tuple[yaml.ScalarNode, bool]]:

@@ -20,10 +20,8 @@ def shipped() -> Path:
 def fingerprint(overrides: Sequence[str], project: Path) -> str | None:
     """SHA-256 over all that decides what `overrides` compose to: these, every recipe and group file, the code.
 
-    None where that cannot be told: an override of Hydra's own may lead to other folders, and so may a link.
+    None where that cannot be told: a link may lead to other folders.
     """
-    if any(override.lstrip("+~").startswith("hydra") for override in overrides):
-        return None
     hasher = hashlib.sha256(json.dumps([str(project), *overrides]).encode())
     for distribution in ("hydra-core", "omegaconf"):
         hasher.update(f"\n{distribution} {metadata.version(distribution)}".encode())
@@ -46,5 +44,6 @@ def _below(root: Path, suffix: str) -> Iterator[Path]:
             if os.path.islink(f"{folder}/{name}"):  # noqa: PTH114  # of thousands of folders, perhaps
                 raise OSError("a link to a folder is not followed")
         for file in sorted(files):
-            if file.endswith(suffix):
+            # What is no file is no recipe either, and to open a FIFO would wait for ever.
+            if file.endswith(suffix) and os.path.isfile(f"{folder}/{file}"):  # noqa: PTH113
                 yield Path(folder, file)

@@ -5,6 +5,7 @@ Importing and running Hydra takes most of the time of a build that has nothing t
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import secrets
@@ -15,6 +16,7 @@ from typing import Any
 
 from anfbuild.recipe.files import fingerprint
 from anfbuild.recipe.recipe import Recipe
+from anfbuild.recipe.schema import Config
 
 
 def compose(overrides: Sequence[str], project: Path, memory: Path | None = None) -> Recipe:
@@ -42,13 +44,24 @@ def _compose(overrides: Sequence[str], project: Path) -> Recipe:
 
 
 def _load(file: Path) -> dict[str, Any] | None:
-    """What `_save` wrote; None where it is not there or damaged."""
-    with suppress(OSError, ValueError):
+    """What `_save` wrote; None where it is not there, damaged or no recipe."""
+    with suppress(OSError, ValueError, RecursionError):
+        if not file.is_file():  # a FIFO would wait for ever
+            return None
         digest, _, text = file.read_bytes().partition(b"\n")
         if digest.decode("ascii") == hashlib.sha256(text).hexdigest():
             config: dict[str, Any] = json.loads(text)
-            return config
+            return config if _fits(config, dataclasses.asdict(Config())) else None
     return None
+
+
+def _fits(value: object, pattern: object) -> bool:
+    """Whether the mappings in `pattern`, a recipe of defaults, are in `value` with the same keys."""
+    if not isinstance(pattern, dict):
+        return True
+    if not isinstance(value, dict) or (pattern and value.keys() != pattern.keys()):
+        return False
+    return all(_fits(value[key], below) for key, below in pattern.items())
 
 
 def _save(file: Path, config: dict[str, Any]) -> None:
@@ -61,3 +74,5 @@ def _save(file: Path, config: dict[str, Any]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         partial.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
         partial.replace(file)
+    with suppress(OSError):
+        partial.unlink(missing_ok=True)  # where a folder is in the way

@@ -82,14 +82,14 @@ def _of_scalar(value: Any, key: str, rule: Rule) -> Iterator[Fault]:
         yield Fault(key, f"{key!r} cannot be {value!r}", rule.choices, nearest(value, rule.choices))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         yield Fault(key, f"{key!r} is {value}, not a finite number")
     elif rule.minimum is not None and value < rule.minimum:
-        yield Fault(key, f"{key!r} is {value}, and must be at least {rule.minimum:g}")
+        yield Fault(key, f"{key!r} is {value}, and must be at least {rule.minimum:.15g}")
     elif rule.above is not None and value <= rule.above:
-        yield Fault(key, f"{key!r} is {value}, and must be above {rule.above:g}")
+        yield Fault(key, f"{key!r} is {value}, and must be above {rule.above:.15g}")
     elif rule.maximum is not None and value > rule.maximum:
-        yield Fault(key, f"{key!r} is {value}, and must be at most {rule.maximum:g}")
+        yield Fault(key, f"{key!r} is {value}, and must be at most {rule.maximum:.15g}")
 
 
 def _of_input(key: str, spec: dict[str, Any]) -> Iterator[Fault]:

@@ -61,13 +61,17 @@ class Input:
     The value fed is `(x * scale - mean) / std`, with `mean` and `std` in the order of `channels`.
     """
 
-    shape: Annotated[list[int], Rule(minimum=1, filled=True)] = MISSING
+    shape: Annotated[list[int], Rule(minimum=1, maximum=1_000_000, filled=True)] = MISSING
     dtype: Annotated[str, Rule(choices=("float32", "float16", "uint8", "int8", "int32", "int64"))] = "float32"
     layout: Annotated[str, Rule(choices=("NCHW", "NHWC"))] = "NCHW"
     channels: Annotated[str, Rule(choices=("RGB", "BGR", "GRAY"))] = "RGB"
-    scale: Annotated[float, Rule(above=0)] = 1.0
-    mean: list[float] = dataclasses.field(default_factory=lambda: [0.0, 0.0, 0.0])
-    std: Annotated[list[float], Rule(above=0)] = dataclasses.field(default_factory=lambda: [1.0, 1.0, 1.0])
+    scale: Annotated[float, Rule(above=0, maximum=1e6)] = 1.0
+    mean: Annotated[list[float], Rule(minimum=-1e6, maximum=1e6)] = dataclasses.field(
+        default_factory=lambda: [0.0, 0.0, 0.0]
+    )
+    std: Annotated[list[float], Rule(minimum=1e-6, maximum=1e6)] = dataclasses.field(
+        default_factory=lambda: [1.0, 1.0, 1.0]
+    )
 
 
 @dataclasses.dataclass
@@ -97,8 +101,8 @@ class Dataset:
     kind: str = MISSING
     path: str | None = None
     seed: Annotated[int, Rule(minimum=0)] = 0
-    samples: Annotated[int, Rule(minimum=1)] = 32
-    size: Annotated[int | None, Rule(minimum=1)] = None
+    samples: Annotated[int, Rule(minimum=1, maximum=1_000_000)] = 32
+    size: Annotated[int | None, Rule(minimum=1, maximum=16_384)] = None
     license: str | None = None
     private: bool = False
     assets: dict[str, Assets] = dataclasses.field(default_factory=dict)
@@ -108,14 +112,14 @@ class Dataset:
 class Evaluation:
     """How many samples judge the float and the quantized model."""
 
-    samples: Annotated[int, Rule(minimum=1)] = 16
+    samples: Annotated[int, Rule(minimum=1, maximum=1_000_000)] = 16
 
 
 @dataclasses.dataclass
 class Emulate:
     """How many of them run on the emulator, which is slow."""
 
-    samples: Annotated[int, Rule(minimum=1)] = 1
+    samples: Annotated[int, Rule(minimum=1, maximum=1_000_000)] = 1
 
 
 @dataclasses.dataclass
@@ -136,9 +140,9 @@ class Rates:
     """What the cost model knows of a chip: 10^12 multiply-accumulates and 10^9 bytes a second, ms for an inference that
     does nothing, and the precisions that measurements of the chip went into."""
 
-    conv_tmac_s: Annotated[float, Rule(above=0)] = MISSING
-    weight_gb_s: Annotated[float, Rule(above=0)] = MISSING
-    fixed_ms: Annotated[float, Rule(minimum=0)] = MISSING
+    conv_tmac_s: Annotated[float, Rule(above=0, maximum=1e9)] = MISSING
+    weight_gb_s: Annotated[float, Rule(above=0, maximum=1e9)] = MISSING
+    fixed_ms: Annotated[float, Rule(minimum=0, maximum=1e9)] = MISSING
     fitted: list[str] = dataclasses.field(default_factory=list)
 
 

@@ -150,4 +150,54 @@ def test_any_encoding_of_the_terminal(project: Path, encoding: str) -> None:
     assert "there is no recipe" in run.stderr
     assert "Traceback" not in run.stderr
     run = python("-m", "anfbuild", "+recipe='–'", "--json", PYTHONIOENCODING=encoding)
-    assert json.loads(run.stdout)["error"]["choices"] == ["ocr_detect", "plain", "名"]
+    assert json.loads(run.stdout)["error"]["choices"] == ["ocr_detect", "plain"]
+
+
+BUILD = """
+import sys
+from anfbuild.cli import main
+from anfbuild.errors import GateError
+class Outcome:
+    exit_code, key, folder, results, summary = 3, "k", None, {}, [("a", "b", "c")]
+    error = GateError("a gate")
+    def to_json(self): return {}
+def build(recipe, project, *, latest, folder, report):
+    report.print("building")
+    return Outcome()
+sys.exit(main(build=build))
+"""
+
+
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full"])
+@pytest.mark.parametrize("option", ["", "--json", "--debug"])
+def test_streams_that_take_nothing_change_no_exit_code(streams: str, option: str) -> None:
+    command = f'"$0" -c "$1" +recipe=plain {option} {streams}'
+    run = subprocess.run(
+        ["sh", "-c", command, sys.executable, BUILD],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    assert run.returncode == 3
+    assert (b"anfbuild: a gate" in run.stderr) == ("2>" not in streams)
+
+
+def test_messages_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["+recipe=plain", "+model.inputs.'a\x1b[31m'.shape=[1]"]) == 2
+    assert main(["a\x1b[31m"]) == 2
+    captured = capsys.readouterr()
+    assert "\x1b" not in captured.err
+    assert "x1b[31m" in captured.err
+
+
+def test_a_folder_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["+recipe=plain"]) == 2
+    assert "the current folder is gone" in capsys.readouterr().err
+    assert main(["--help"]) == 0
+    assert main(["--version"]) == 0

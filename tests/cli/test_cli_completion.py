@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import anfbuild
 from anfbuild.cli import main
 
 pytestmark = pytest.mark.usefixtures("project")
@@ -59,3 +63,11 @@ def test_wrong_requests(
     monkeypatch.delenv("COMP_LINE", raising=False)
     assert main(["--shell-completion", *arguments]) == 2
     assert capsys.readouterr().err.startswith("anfbuild: --shell-completion")
+
+
+def test_a_full_disk_is_no_reason_to_fail() -> None:
+    command = [sys.executable, "-c", "import sys; from anfbuild.cli import main; sys.exit(main())"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(anfbuild.__file__).parents[1])}
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run([*command, "-sc", "install=bash"], stdout=full, env=environment, check=False)
+    assert run.returncode == 0

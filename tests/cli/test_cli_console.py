@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 
 import pytest
 
-from anfbuild.cli.console import Console
+from anfbuild.cli.console import Console, write
 
 
 class Terminal(io.StringIO):
@@ -41,3 +42,25 @@ def test_standard_error() -> None:
     with contextlib.redirect_stderr(io.StringIO()) as error, contextlib.redirect_stdout(io.StringIO()) as out:
         Console(use_stderr=True).print("step")
     assert (error.getvalue(), out.getvalue()) == ("step\n", "")
+
+
+HOSTILE = "a\x1b[31mb\x07\r\x7f\x9bc\td\n"
+SHOWN = "a\\x1b[31mb\\x07\\x0d\\x7f\\x9bc\td\n"
+
+
+def test_control_characters_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        Console().print(HOSTILE)
+        Console().table([(HOSTILE.strip(), "x")])
+    assert out.getvalue() == f"{SHOWN}\n{SHOWN.strip()}  x\n"
+    monkeypatch.setenv("TERM", "dumb")
+    with contextlib.redirect_stdout(Terminal()) as out:
+        Console().table([("a\x1b]0;title\x07", "x")])
+    assert "a\\x1b]0;title\\x07" in out.getvalue()
+
+
+def test_no_stream_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    Console().print("gone")
+    Console().table(ROWS)
+    write("gone", None)

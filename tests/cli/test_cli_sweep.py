@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +85,22 @@ def test_globs_reach_recipes_in_folders(project: Path, build: Any) -> None:
     assert [call["recipe"].name for call in build.calls] == ["plain", "vision.det"]
 
 
-def test_an_interrupted_sweep_keeps_what_is_done(project: Path, build: Any) -> None:
-    assert main(["-m", "+recipe=plain", "dataset.samples=4,100,6"], build=build) == 130
-    jobs = json.loads((folder_of(project) / "results.json").read_text())["jobs"]
-    assert [job["overrides"] for job in jobs] == [["dataset.samples=4"]]
+def test_an_interrupted_sweep_keeps_what_is_done(project: Path, build: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,100,6", "--json"], build=build) == 130
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert document == json.loads((folder_of(project) / "results.json").read_text())
+    assert document["exit_code"] == 130
+    assert [job["overrides"] for job in document["jobs"]] == [["dataset.samples=4"]]
+    assert "run the same command again to go on" in captured.err
+
+
+def test_a_sweep_interrupted_at_once_leaves_nothing(
+    project: Path, build: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", "+recipe=plain", "dataset.samples=100,4", "--json"], build=build) == 130
+    assert json.loads(capsys.readouterr().out)["exit_code"] == 130
+    assert not list(project.glob("artifacts/sweeps/*"))
 
 
 @pytest.mark.parametrize(
@@ -106,6 +119,51 @@ def test_what_cannot_be_swept(
     assert message in capsys.readouterr().err
     assert not build.calls
     assert not list(project.glob("artifacts/sweeps/*"))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "hydra.sweep.dir=x",
+        "+hydra.job.env_set.X=1",
+        "+hydra.callbacks.x.y=1",
+        "hydra.searchpath=[file:///x]",
+        "+hydra={verbose: true}",
+        "+hydra.launcher.x={_target_: os.system}",
+        "hydra/env=default",
+    ],
+)
+def test_options_of_hydra_that_a_sweep_does_not_take(
+    build: Any, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert main(["-m", "+recipe=plain", option], build=build) == 2
+    assert "valid choices: hydra/launcher, hydra/sweeper, hydra.launcher.KEY" in capsys.readouterr().err
+    assert not build.calls
+
+
+def test_the_sweeper_is_the_users_choice(build: Any) -> None:
+    options = ["hydra/launcher=basic", "hydra/sweeper=basic", "hydra.sweeper.max_batch_size=1"]
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,6", *options], build=build) == 0
+    assert len(build.calls) == 2
+
+
+def test_no_file_of_a_project_reaches_into_hydra(project: Path, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANFBUILD_TEST", "untouched")
+    seen = []
+
+    def note(*arguments: Any, **keywords: Any) -> Any:
+        seen.append(os.environ["ANFBUILD_TEST"])
+        return build(*arguments, **keywords)
+
+    env = project / "conf" / "hydra" / "env" / "default.yaml"
+    env.parent.mkdir(parents=True)
+    env.write_text("# @package _global_\nhydra: {job: {env_set: {ANFBUILD_TEST: set}}}\n")
+    target = project / "conf" / "target" / "sm8650.yaml"
+    target.write_text("# @package _global_\nhydra: {job: {env_set: {ANFBUILD_TEST: set}}}\n" + target.read_text())
+    assert main(["-m", "+recipe=plain", "target=sm8650"], build=note) == 2
+    target.write_text("".join(target.read_text().splitlines(keepends=True)[2:]))
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,6"], build=note) == 0
+    assert seen == ["untouched"] * 2
 
 
 def test_values_that_need_quotes_reach_the_job(build: Any) -> None:

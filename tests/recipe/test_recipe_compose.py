@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -158,3 +159,46 @@ def test_an_installed_package_brings_its_own_files(project: Path, tmp_path: Path
     )
     assert run.returncode == 0, run.stderr
     assert yaml.safe_load(run.stdout)["name"] == "shipped"
+
+
+@pytest.mark.parametrize("name", ["123", "null", "true", "1e3", "0x1", "a-b_c", "v1/2"])
+def test_a_name_is_the_text_of_the_override(project: Path, write_recipe: Callable[..., None], name: str) -> None:
+    write_recipe("evaluation: {samples: 5}\n", name=name)
+    for override in (f"+recipe={name}", f"+recipe='{name}'", f'+recipe="{name}"'):
+        recipe = compose([override], project)
+        assert (recipe.name, recipe.config["evaluation"]["samples"]) == (name.replace("/", "."), 5)
+        assert recipe.place("evaluation.samples") == f"recipes/{name}.yaml:9"
+
+
+@pytest.mark.parametrize("name", ["a.b", "a b", "名", ".hidden", "a/.b", "a$b"])
+def test_a_file_with_another_name_is_no_recipe(project: Path, write_recipe: Callable[..., None], name: str) -> None:
+    write_recipe(name=name)
+    with pytest.raises(RecipeError, match="a name holds letters") as caught:
+        compose([f"+recipe='{name}'"], project)
+    assert "Rename the file" in str(caught.value) or "did you mean" in str(caught.value)
+    assert name not in caught.value.choices
+
+
+def test_what_is_no_file_is_no_recipe(project: Path) -> None:
+    recipes = project / "recipes"
+    (recipes / "folder.yaml").mkdir()
+    (recipes / "dangling.yaml").symlink_to("nowhere.yaml")
+    (recipes / "loop.yaml").symlink_to("loop.yaml")
+    os.mkfifo(recipes / "fifo.yaml")
+    assert compose(["+recipe=plain"], project, project / "memo").name == "plain"
+    for name in ("folder", "dangling", "loop", "fifo"):
+        with pytest.raises(RecipeError, match="there is no recipe"):
+            compose([f"+recipe={name}"], project, project / "memo")
+
+
+def test_what_can_be_removed(project: Path) -> None:
+    overrides = ["+recipe=plain", "+gates.latency_ms={max: 3}"]
+    assert compose(overrides, project).config["gates"]["latency_ms"]["max"] == 3
+    assert list(compose([*overrides, "~gates.latency_ms"], project).config["gates"]) == ["accuracy_drop"]
+    assert compose(["+recipe=plain", "~task.threshold"], project).config["task"] == {"kind": "made_task"}
+
+
+def test_a_task_without_a_kind(project: Path) -> None:
+    (project / "conf" / "task" / "made.yaml").write_text("threshold: 0.5\n")
+    with pytest.raises(RecipeError, match="has no value"):
+        compose(["+recipe=plain"], project)

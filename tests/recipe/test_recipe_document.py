@@ -75,3 +75,40 @@ def test_resolvers_are_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["${a.b}", "http://x:80/${a}/b:c", "${..a}", "{a: ${b}, c: 1}", "a:b", "$HOME", "}{:"])
 def test_references_and_colons_are_not(text: str) -> None:
     refuse_code(text, "here")
+
+
+def bomb(levels: int) -> str:
+    lines = ["a0: &a0 1"]
+    lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, levels)]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "line"),
+    [
+        (bomb(30), "more than 100,000 values", ":7"),
+        ("x: &a {<<: *a}\n", "an alias leads back", ""),
+        ("x:\n  " + "[" * 60 + "]" * 60 + "\n", "nested more than 50 levels", ":2"),
+        ("x: " + "[" * 5000 + "]" * 5000 + "\n", "nested more than 50 levels", ""),
+        ("a: 1\n~: 1\n", "'~' is no name for a key", ":2"),
+        ("a: !!timestamp 2024-01-01\n", "there is no kind of value 'timestamp'", ":1"),
+        ("a: !x [1]\n", "there is no kind of value '!x'", ":1"),
+        ("a: !!int x\n", "a value cannot be read", ""),
+        ("a: !!bool x\n", "a value cannot be read", ""),
+        ("a: 1" + "0" * 5000 + "\n", "a value cannot be read", ""),
+        ("a: {null: 1}\n", "'null' is no name for a key", ":1"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, text: str, what: str, line: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    with pytest.raises(RecipeError) as caught:
+        read(path, "a.yaml")
+    assert caught.value.what.startswith(what)
+    assert caught.value.where == f"a.yaml{line}"
+
+
+def test_a_modest_use_of_aliases_and_merging(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(bomb(4) + "b: &b {x: 1}\nc: {<<: *b, 2: y, true: z}\n")
+    assert read(path, "a.yaml").data["c"] == {"x": 1, 2: "y", True: "z"}

@@ -56,21 +56,49 @@ def refusal(project: Path, *overrides: str) -> RecipeError:
         ([PLAIN, "model.inputs.x.shape=[]"], "is an empty list", ""),
         ([PLAIN, "model.inputs.x.layout=NCWH"], "cannot be 'NCWH'", "did you mean 'NCHW'?"),
         ([PLAIN, "model.inputs.x.mean=[0.5]"], "mean holds 1 values", "Give 3"),
-        ([PLAIN, "model.inputs.x.std=[1,0,1]"], "must be above 0", ""),
+        ([PLAIN, "model.inputs.x.std=[1,0,1]"], "must be at least 1e-06", ""),
+        ([PLAIN, "model.inputs.x.std=[1,1,1e7]"], "must be at most 1000000", ""),
+        ([PLAIN, "model.inputs.x.mean=[1,-1e7,1]"], "must be at least -1000000", ""),
+        ([PLAIN, "model.inputs.x.mean=[1,inf,1]"], "not a finite number", ""),
+        ([PLAIN, "model.inputs.x.scale=1e7"], "must be at most 1000000", ""),
+        ([PLAIN, "model.inputs.x.shape=[1,3,1000001,4]"], "must be at most 1000000", ""),
+        ([PLAIN, "dataset.samples=1000001"], "must be at most 1000000", ""),
+        ([PLAIN, "dataset.samples=1" + "0" * 400], "must be at most 1000000", ""),
+        ([PLAIN, "evaluation.samples=1000001"], "must be at most 1000000", ""),
+        ([PLAIN, "emulate.samples=1000001"], "must be at most 1000000", ""),
+        ([PLAIN, "dataset.size=16385"], "must be at most 16384", ""),
+        ([PLAIN, "target.rates.conv_tmac_s=1e10"], "must be at most 1000000000", ""),
+        ([PLAIN, "target.rates.fixed_ms=1e10"], "must be at most 1000000000", ""),
         ([PLAIN, "backend.kind=gpu"], "cannot be 'gpu'", ""),
         ([PLAIN, "performance.mode=bust"], "cannot be 'bust'", "did you mean 'burst'?"),
         ([PLAIN, "quantization.scheme=null"], "null is no value for it", ""),
         ([PLAIN, "source.private=maybe"], "neither true nor false", ""),
         ([PLAIN, "~dataset.samples"], "cannot be removed", ""),
+        ([PLAIN, "~model"], "'model' cannot be removed", "model=VALUE"),
+        ([PLAIN, "~model.inputs"], "cannot be removed", ""),
+        ([PLAIN, "~evaluation"], "'evaluation' cannot be removed", ""),
+        ([PLAIN, "~emulate"], "'emulate' cannot be removed", ""),
+        ([PLAIN, "~components"], "'components' cannot be removed", ""),
+        ([PLAIN, "~variants"], "'variants' cannot be removed", ""),
+        ([PLAIN, "~goal=report"], "'goal' cannot be removed", ""),
+        ([PLAIN, "~name"], "'name' cannot be removed", ""),
+        ([PLAIN, "~task.kind"], "'task.kind' cannot be removed", ""),
         ([PLAIN, "model=3"], "'model' holds a mapping", ""),
         ([PLAIN, "+gates.power_w=3"], "'gates.power_w' holds a mapping", ""),
         ([PLAIN, "+gates.power_w={min: 3, max: 2}"], "can never hold", ""),
+        ([PLAIN, "hydra.verbose=true"], "is an option of Hydra", "-m"),
+        ([PLAIN, "+hydra.job.env_set.X=1"], "is an option of Hydra", ""),
+        ([PLAIN, "hydra/launcher=basic"], "is an option of Hydra", ""),
+        ([PLAIN, "+hydra={verbose: true}"], "is an option of Hydra", ""),
+        ([PLAIN, "+dataset@hydra.job=made"], "is an option of Hydra", ""),
         ([PLAIN, "name=other"], "named by its file", ""),
         ([PLAIN, "components=[a,b]"], "exactly one for now", ""),
         ([PLAIN, "goal=???"], "'goal' has no value", ""),
         ([PLAIN, "dataset.seed=${oc.env:HOME}"], "calls a resolver", ""),
         ([PLAIN, "dataset.size=${dataset.seeed}"], "'dataset.size' refers to nothing", "did you mean 'seed'?"),
         ([PLAIN, "+model._target_=os.system"], "`_target_` is refused", ""),
+        ([PLAIN, "x=" + "[" * 5000 + "]" * 5000], "nested too deep", ""),
+        ([PLAIN, "dataset.seed=1" + "0" * 5000], "cannot be read", ""),
         ([PLAIN, "x=["], "cannot read the override 'x=['", "KEY=VALUE"),
     ],
 )
@@ -101,6 +129,7 @@ def test_the_command_line(project: Path, overrides: list[str], what: str, hint: 
         ("dataset:\n  size: ${dataset.sede}\n", 10, "'dataset.size' refers to nothing"),
         ("dataset: {_target_: os.system}\n", 9, "`_target_` is refused"),
         ("hydra: {verbose: true}\n", 9, "nothing of Hydra"),
+        ("dataset:\n  size: ${\n", 10, "cannot be read"),
         ("name: x\n", 9, "named by its file"),
     ],
 )
@@ -158,6 +187,25 @@ def test_a_file_of_a_group(project: Path) -> None:
 def test_a_resolver_in_a_file_of_a_group(project: Path) -> None:
     (project / "conf" / "target" / "broken.yaml").write_text("# a\nsoc: ${now:%Y}\n")
     assert refusal(project, PLAIN, "target=broken").where == "conf/target/broken.yaml:2"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("soc: a\nhydra: {job: {env_set: {X: 1}}}\n", 2),
+        ("# @package _global_\nhydra: {job: {env_set: {X: 1}}}\n", 2),
+        ("# @package hydra.job.env_set\nX: 1\n", 1),
+        ("# @package _global_.hydra.job\nenv_set: {X: 1}\n", 1),
+        ("defaults:\n  - /dataset@hydra.job.env_set: made\n", 2),
+        ("defaults:\n  - _self_\n  - override /hydra/launcher: basic\n", 3),
+    ],
+)
+def test_files_do_not_reach_into_hydra(project: Path, write_recipe: Callable[..., None], text: str, line: int) -> None:
+    (project / "conf" / "target" / "mine.yaml").write_text(text)
+    error = refusal(project, PLAIN, "target=mine")
+    assert (error.what, error.where) == ("a file says nothing of Hydra itself", f"conf/target/mine.yaml:{line}")
+    write_recipe(text=text)
+    assert refusal(project, "+recipe=mine").where == f"recipes/mine.yaml:{line}"
 
 
 def test_choices_are_those_of_the_node(project: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -77,16 +79,11 @@ def test_a_recipe_that_is_wrong_stays_wrong(project: Path) -> None:
             compose(["+recipe=plain", "dataset.sample=3"], project, project / "memo")
 
 
-def test_linked_folders_and_options_of_hydra_are_composed_each_time(
-    project: Path, composed: list[tuple[str, ...]]
-) -> None:
+def test_linked_folders_are_composed_each_time(project: Path, composed: list[tuple[str, ...]]) -> None:
     (project / "recipes" / "linked").symlink_to(project / "conf", target_is_directory=True)
     for _ in range(2):
         compose(["+recipe=plain"], project, project / "memo")
-    (project / "recipes" / "linked").unlink()
-    for _ in range(2):
-        compose(["+recipe=plain", "hydra.verbose=true"], project, project / "memo")
-    assert len(composed) == 4
+    assert len(composed) == 2
 
 
 def test_a_remembered_recipe_needs_no_hydra(project: Path) -> None:
@@ -98,3 +95,28 @@ def test_a_remembered_recipe_needs_no_hydra(project: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(anfbuild.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["plain", "False"]
+
+
+@pytest.mark.parametrize("other", [[1], {}, None, "model", {"name": "plain", "model": 1}])
+def test_what_is_no_recipe_is_not_remembered(project: Path, composed: list[tuple[str, ...]], other: object) -> None:
+    first = compose(["+recipe=plain"], project, project / "memo")
+    (file,) = (project / "memo").iterdir()
+    if isinstance(other, dict) and other:
+        other = {**first.config, **other}
+    text = json.dumps(other).encode()
+    file.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+    assert compose(["+recipe=plain"], project, project / "memo").config == first.config
+    assert len(composed) == 2
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_something_else_in_the_place_of_a_memory(
+    project: Path, composed: list[tuple[str, ...]], make: Callable[[Path], None]
+) -> None:
+    first = compose(["+recipe=plain"], project, project / "memo")
+    (file,) = (project / "memo").iterdir()
+    file.unlink()
+    make(file)
+    assert compose(["+recipe=plain"], project, project / "memo").config == first.config
+    assert len(composed) == 2
+    assert [path.name for path in (project / "memo").iterdir()] == [file.name]
