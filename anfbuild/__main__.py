@@ -1,7 +1,5 @@
 """`python -m anfbuild` is `anfbuild`."""
 
-import sys
+from anfbuild.cli import run
 
-from anfbuild.cli import main
-
-sys.exit(main())
+run()

@@ -3,6 +3,6 @@
 Only this room prints, and only `main` decides the exit code. Nothing heavy is imported before it is needed.
 """
 
-from anfbuild.cli.app import main
+from anfbuild.cli.app import main, run
 
-__all__ = ["main"]
+__all__ = ["main", "run"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import os
 import signal
 import sys
 import traceback
@@ -18,6 +19,18 @@ from anfbuild.cli.arguments import Arguments, parse
 from anfbuild.cli.console import Console, open_streams, visible, write
 from anfbuild.cli.seam import INTERRUPTED, Build, describe
 from anfbuild.errors import AnfbuildError, RecipeError
+
+_INTERRUPTED = 130
+
+
+def run() -> NoReturn:
+    """Be the process `anfbuild`: run its command line and end with the exit code."""
+    code = main()
+    if code == _INTERRUPTED:
+        # CPython remembers an interruption that came while it ran source text, as the making of a dataclass does, also
+        # when it was handled: it would end by a signal, not with the exit code. All is tidied up and flushed by now.
+        os._exit(code)
+    sys.exit(code)
 
 
 def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> int:
@@ -41,7 +54,7 @@ def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> in
         code, document, text = error.exit_code, describe(error), str(error)
     except KeyboardInterrupt as error:
         failure = error
-        code, document, text = 130, {"what": INTERRUPTED}, INTERRUPTED
+        code, document, text = _INTERRUPTED, {"what": INTERRUPTED}, INTERRUPTED
     except Exception as error:
         failure = error
         what = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"

@@ -201,3 +201,14 @@ def test_a_folder_that_is_gone(
     assert "the current folder is gone" in capsys.readouterr().err
     assert main(["--help"]) == 0
     assert main(["--version"]) == 0
+
+
+def test_an_interruption_while_source_text_is_run_keeps_the_exit_code(project: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['anfbuild', '+recipe=plain']\n"
+        "import anfbuild.cli.app as app\n"
+        "app._run = lambda *_: exec('raise KeyboardInterrupt')\n"
+        "app.run()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=False)
+    assert (run.returncode, "interrupted" in run.stderr) == (130, True)
