@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import signal
@@ -92,8 +93,10 @@ def _run(arguments: Arguments, build: Build | None) -> int:
     console = Console(use_stderr=arguments.json)
     # Whatever a library prints must not end up in the document.
     with contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext():
-        run = _sweep if arguments.multirun else _single
-        code, document = run(arguments, project, build, console)
+        if arguments.verb is not None:
+            code, document = _verb(arguments, project, console)
+        else:
+            code, document = (_sweep if arguments.multirun else _single)(arguments, project, build, console)
     if arguments.json:
         _print_json(document)
     return code
@@ -106,6 +109,14 @@ def _project() -> Path:
         raise RecipeError(
             "the current folder is gone or cannot be read", remedy="Go to the project's folder and run again."
         ) from error
+
+
+def _verb(arguments: Arguments, project: Path, console: Console) -> tuple[int, dict[str, Any]]:
+    code: int
+    document: dict[str, Any]
+    module = importlib.import_module(f"anfbuild.cli.verbs.{arguments.verb}")
+    code, document = module.run(arguments, project, console)
+    return code, document
 
 
 def _real_build() -> Build:

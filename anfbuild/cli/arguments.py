@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from anfbuild.cli.verbs import BUILD, VERBS
 from anfbuild.errors import RecipeError, did_you_mean
 
 _FLAGS = {
@@ -19,13 +20,18 @@ _FLAGS = {
     "--version": "version",
 }
 _CONFIG = ("--cfg", "-c")
-_OPTIONS = sorted([*_FLAGS, *_CONFIG])
+_OPTIONS = [*_FLAGS, *_CONFIG]
 
 
 @dataclasses.dataclass(frozen=True)
 class Arguments:
     """What was asked for."""
 
+    verb: str | None = None
+    words: tuple[str, ...] = ()
+    """What follows the verb: one word for each that it names."""
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The verb's own, such as `--junit`, with their values; one that takes none has an empty value."""
     overrides: tuple[str, ...] = ()
     multirun: bool = False
     config: bool = False
@@ -37,34 +43,85 @@ class Arguments:
 
 
 def parse(argv: Sequence[str]) -> Arguments:
-    """Raises RecipeError: an unknown option, a word that is neither option nor override."""
-    found: dict[str, bool] = {}
-    overrides = []
-    words = list(argv)
-    while words:
-        word = words.pop(0)
+    """Raises RecipeError: an unknown option or verb, too few words or too many, an option without its value."""
+    todo = list(argv)
+    verb = todo.pop(0) if todo and _is_word(todo[0]) else None
+    if verb is not None and verb not in VERBS:
+        raise RecipeError(
+            f"{verb!r} is neither a verb, an option nor an override",
+            where="command line",
+            choices=sorted(VERBS),
+            remedy=f"{did_you_mean(verb, VERBS)}Overrides are KEY=VALUE; to build the recipe of that name write "
+            f"+recipe={verb}.",
+        )
+    expected = BUILD if verb is None else VERBS[verb]
+    flags: dict[str, bool] = {}
+    options: dict[str, str] = {}
+    words: list[str] = []
+    overrides: list[str] = []
+    while todo:
+        word = todo.pop(0)
         option, equals, value = word.partition("=")
         if option in _CONFIG:
-            _check_config(value if equals else words.pop(0) if words else "")
-            found["config"] = True
+            _check_config(value if equals else todo.pop(0) if todo else "")
+            flags["config"] = True
         elif word in _FLAGS:
-            found[_FLAGS[word]] = True
+            flags[_FLAGS[word]] = True
+        elif option in expected.options:
+            options[option] = _value(option, expected.options[option], value if equals else None, todo)
         elif word.startswith("-"):
-            raise RecipeError(
-                f"there is no option {option!r}",
-                where="command line",
-                choices=_OPTIONS,
-                remedy=did_you_mean(option, _OPTIONS).strip() or "anfbuild --help lists them.",
-            )
-        elif "=" not in word and not word.startswith("~"):
-            raise RecipeError(
-                f"{word!r} is neither an option nor an override",
-                where="command line",
-                remedy=f"Overrides are KEY=VALUE; to build the recipe of that name write +recipe={word}.",
-            )
-        else:
+            raise _unknown_option(option, verb, expected.options)
+        elif not _is_word(word):
             overrides.append(word)
-    return Arguments(overrides=tuple(overrides), **found)
+        else:
+            words.append(word)
+    arguments = Arguments(verb, tuple(words), options, tuple(overrides), **flags)
+    if not arguments.help:
+        _check_words(words, verb, expected.words)
+    return arguments
+
+
+def _is_word(text: str) -> bool:
+    """Whether `text` is neither an option nor an override."""
+    return "=" not in text and not text.startswith(("-", "~"))
+
+
+def _value(option: str, name: str | None, given: str | None, todo: list[str]) -> str:
+    if name is None:
+        if given is not None:
+            raise RecipeError(f"{option} takes no value", where="command line", remedy=f"Write {option}.")
+        return ""
+    value = given if given is not None else todo.pop(0) if todo else ""
+    if not value or (given is None and value.startswith("-")):
+        raise RecipeError(f"{option} needs a value", where="command line", remedy=f"Write {option} {name}.")
+    return value
+
+
+def _unknown_option(option: str, verb: str | None, own: Mapping[str, str | None]) -> RecipeError:
+    known = sorted([*_OPTIONS, *own])
+    return RecipeError(
+        f"there is no option {option!r}" + (f" of {verb!r}" if verb else ""),
+        where="command line",
+        choices=known,
+        remedy=did_you_mean(option, known).strip() or "anfbuild --help lists them.",
+    )
+
+
+def _check_words(words: Sequence[str], verb: str | None, expected: Sequence[str]) -> None:
+    if len(words) == len(expected):
+        return
+    if verb is None:
+        raise RecipeError(
+            f"{words[0]!r} is neither an option nor an override",
+            where="command line",
+            remedy=f"Overrides are KEY=VALUE; to build the recipe of that name write +recipe={words[0]}. A verb comes "
+            "first.",
+        )
+    raise RecipeError(
+        f"{verb!r} takes {len(expected)} word(s), not {len(words)}",
+        where="command line",
+        remedy=f"Write anfbuild {' '.join([verb, *expected])} ...",
+    )
 
 
 def _check_config(value: str) -> None:

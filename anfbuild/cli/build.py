@@ -17,6 +17,7 @@ from anfbuild.cli.console import Console
 from anfbuild.cli.located import located
 from anfbuild.cli.preflight import check
 from anfbuild.cli.seam import describe
+from anfbuild.engine.cache import Cache
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.store import Store
 from anfbuild.errors import AnfbuildError, GateError, StepError
@@ -87,6 +88,9 @@ def build(recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, r
         told = located(error if isinstance(error, AnfbuildError) else _unwritten(error, folder or builds), recipe)
         told.__cause__ = error
         return Outcome(recipe.name, told.exit_code, steps=_steps(run) if run else (), error=told)
+    finally:
+        if run is not None:
+            run.close()
 
 
 def _unwritten(error: OSError, folder: Path) -> StepError:
@@ -101,13 +105,32 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Buil
     """The graph of a recipe over the project's store, checked, nothing run yet. Raises RecipeError, VersionError."""
     from anfbuild.steps import GRAPH
 
-    tree = {**recipe.config, "host": {"versions": check(recipe.config)}}
-    return Build(GRAPH, tree, Store(store_root(project)), project=project, package=PACKAGE, notify=notify)
+    config = recipe.config
+    private = {
+        *(("fetch",) if config["source"]["private"] else ()),
+        *(("assets", "dataset") if config["dataset"]["private"] else ()),
+    }
+    return Build(
+        recipe.name,
+        GRAPH,
+        {**config, "host": {"versions": check(config)}},
+        Cache(Store(store_root(project))),
+        project=project,
+        package=PACKAGE,
+        notify=notify,
+        private=private,
+        host=host,
+    )
 
 
 def store_root(project: Path) -> Path:
     """$ANFBUILD_CACHE, or artifacts/store in the project."""
     return Path(os.environ.get("ANFBUILD_CACHE") or project / "artifacts" / "store").absolute()
+
+
+def host() -> dict[str, str]:
+    """This machine, as far as it may matter to what is made on it."""
+    return {"system": platform.system(), "machine": platform.machine(), "python": platform.python_version()}
 
 
 def _print(event: Event, console: Console) -> None:
@@ -185,7 +208,7 @@ def _write_run(
         "steps": steps,
         "seconds": round(time.perf_counter() - started[0], 3),
         "cpu_seconds": round(time.process_time() - started[1], 3),
-        "host": {"system": platform.system(), "machine": platform.machine(), "python": platform.python_version()},
+        "host": host(),
         "source": "measured_host",
     }
     partial = target / f".{secrets.token_hex(8)}.partial"

@@ -104,7 +104,7 @@ def _below(root: Path) -> Iterator[Path]:
 def _file_digest(path: Path, memo: Memo) -> str:
     if not path.is_file():
         raise _unreadable(path)
-    digest: str = memo.get(path, _sha256)
+    digest: str = memo.get(path, file_sha256)
     return digest
 
 
@@ -121,6 +121,7 @@ def _unreadable(path: Path) -> RecipeError:
     )
 
 
-def _sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
+    """SHA-256, in hex, of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

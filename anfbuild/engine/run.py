@@ -16,11 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
 from anfbuild.engine.key import FORMAT, action_key, content_digest, key_values, read_slice
 from anfbuild.engine.memo import Memo
+from anfbuild.engine.result import Result
 from anfbuild.engine.step import Job, Step
-from anfbuild.engine.store import Damaged, Result, Store
+from anfbuild.engine.store import Damaged
 from anfbuild.errors import AnfbuildError, RecipeError, StepError, did_you_mean
 
 _ATTEMPTS = 3
@@ -43,23 +45,32 @@ class Build:
 
     def __init__(
         self,
+        name: str,
         steps: Mapping[str, Step],
         tree: Mapping[str, Any],
-        store: Store,
+        cache: Cache,
         *,
         project: Path,
         package: Path,
         notify: Callable[[Event], None],
+        private: Iterable[str] = (),
+        host: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        """`tree` is the composed recipe, `project` the folder that its relative paths start from, `package` the folder
-        of the Python package that holds the steps."""
+        """`name` is the recipe's, `tree` the recipe composed, `project` the folder that its relative paths start from,
+        `package` the folder of the Python package that holds the steps. What the steps in `private` make, and all that
+        is made from it, stays on this machine. What `host` tells is kept with each result as where it was made.
+        """
+        self.name = name
         self._steps = steps
         self._tree = tree
-        self._store = store
+        self._cache = cache
+        self._store = cache.store
         self._project = project
-        self._memo = Memo(store.memo_file)
+        self._memo = Memo(self._store.memo_file)
         self._code = CodeIndex(package.name, package, self._memo)
         self._notify = notify
+        self._host = host
+        self._private = self._descendants(private)
         self._results: dict[str, Result] = {}
         self.events: list[Event] = []
         self.error: BaseException | None = None
@@ -79,7 +90,18 @@ class Build:
             raise self.error
         if code and self.error is None:
             raise RuntimeError(f"doit ended with {code} though no step failed")
+        if self.error is None:
+            self._record(goal)
         return self.error is None
+
+    def _record(self, goal: str) -> None:
+        steps = {name: self._results[name].key for name in self.ancestors(goal)}
+        document = {"recipe": self.name, "goal": goal, "steps": steps, "private": sorted(self._private & steps.keys())}
+        self._store.record(self.name, steps[goal], document)
+
+    def close(self) -> None:
+        """Finish what is on its way to a remote, within bounds."""
+        self._cache.close()
 
     def ancestors(self, goal: str) -> list[str]:
         """`goal` and all that it needs, each after what it needs itself. An unknown goal is a RecipeError."""
@@ -102,15 +124,35 @@ class Build:
         return order
 
     def result(self, name: str) -> Result:
-        """The result of a step that is up to date, its bytes made sure of: a damaged one is built again."""
-        result = self._resolve(name)
-        if result is None or not self._store.complete(result):
-            result = self._execute(name)
-        return result
+        """The result of a step, which is run if there is none. Its bytes may be elsewhere still: `export` gets them."""
+        return self._resolve(name) or self._execute(name)
+
+    def manifest(self, name: str) -> dict[str, Any] | None:
+        """All that decides what a step makes, or None while something it needs has no result yet."""
+        inputs = {}
+        for need, folder in self._needs(name):
+            result = self._resolve(need)
+            if result is None:
+                return None
+            inputs[f"{need}/{folder}" if folder else need] = result.digest(folder)
+        return {"format": FORMAT, "step": name, **self.own_fields(name), "inputs": inputs}
+
+    def own_fields(self, name: str) -> dict[str, Any]:
+        """The part of a step's manifest that needs no result of another one: code, config and tools."""
+        module = self._steps[name].run.__module__
+        return {
+            "code": self._code.digest(module),
+            "config": self.key_fields(name),
+            "tools": self._code.versions(module),
+        }
+
+    def code_files(self, name: str) -> dict[str, str]:
+        """The files of the package that the step's code is made of: `{path: SHA-256}`."""
+        return self._code.closure(self._steps[name].run.__module__)[0]
 
     def key(self, name: str) -> str | None:
         """The action key of a step, or None while something it needs has no result yet."""
-        manifest = self._manifest(name)
+        manifest = self.manifest(name)
         return None if manifest is None else action_key(manifest)
 
     def key_fields(self, name: str) -> dict[str, Any]:
@@ -127,8 +169,8 @@ class Build:
     def export(self, name: str, file: str, destination: Path) -> None:
         """Copy one file of a step's result to `destination`, building the step again if the bytes are damaged."""
         for _ in range(_ATTEMPTS):
-            with suppress(Damaged):  # the blob is in quarantine now, so that `result` builds it again
-                return self._store.copy_file(self.result(name), file, destination)
+            with suppress(Damaged):  # the blob is in quarantine now, so that it is brought or built again
+                return self._store.copy_file(self._at_hand(name, files=[file]), file, destination)
         raise StepError(f"the store loses {file!r} of step {name!r} again and again", where=str(self._store.root))
 
     def tasks(self, goal: str) -> list[dict[str, Any]]:
@@ -181,39 +223,52 @@ class Build:
             step, _, folder = need.partition("/")
             yield step, folder
 
-    def _manifest(self, name: str) -> dict[str, Any] | None:
-        inputs = {}
-        for need, folder in self._needs(name):
-            result = self._resolve(need)
-            if result is None:
-                return None
-            inputs[f"{need}/{folder}" if folder else need] = result.digest(folder)
-        module = self._steps[name].run.__module__
-        return {
-            "format": FORMAT,
-            "step": name,
-            "code": self._code.digest(module),
-            "config": self.key_fields(name),
-            "tools": self._code.versions(module),
-            "inputs": inputs,
-        }
+    def _descendants(self, roots: Iterable[str]) -> set[str]:
+        """`roots` and all steps that need one of them, over any number of steps."""
+        reached = set(roots)
+        while more := {name for name in self._steps if any(n in reached for n, _ in self._needs(name))} - reached:
+            reached |= more
+        return reached
 
     def _resolve(self, name: str) -> Result | None:
         if name not in self._results:
-            manifest = self._manifest(name)
-            found = None if manifest is None else self._store.lookup(action_key(manifest))
+            manifest = self.manifest(name)
+            if manifest is None:
+                return None
+            found = self._lookup(name, manifest)
             if found is None:
                 return None
             self._results[name] = found
         return self._results[name]
+
+    def _lookup(self, name: str, manifest: Mapping[str, Any]) -> Result | None:
+        return self._cache.lookup(action_key(manifest), self._meta(name, manifest), private=name in self._private)
+
+    def _meta(self, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Where a result comes from, as far as it is known before the step runs."""
+        return {
+            "manifest": manifest,
+            "needs": {need: self._results[need].key for need, _ in self._needs(name) if need in self._results},
+            "code": self.code_files(name),
+            "recipe": self.name,
+        }
+
+    def _at_hand(self, name: str, *, folder: str = "", files: Iterable[str] | None = None) -> Result:
+        """The result of a step, with the bytes of the files below `folder`, or of `files`, in the store: brought, or
+        built again."""
+        result = self.result(name)
+        wanted = result.select(folder).values() if files is None else [result.files[file] for file in files]
+        return result if self._cache.ensure(wanted) else self._execute(name)
 
     # ---- execution
 
     def _execute(self, name: str) -> Result:
         damaged: Counter[str] = Counter()
         while max(damaged.values(), default=0) < _ATTEMPTS:
+            for need, folder in self._needs(name):
+                self._at_hand(need, folder=folder)
             needs = {need: self.result(need) for need, _ in self._needs(name)}
-            manifest = self._manifest(name)
+            manifest = self.manifest(name)
             assert manifest is not None, "all needs have results"
             key = action_key(manifest)
             try:
@@ -233,8 +288,8 @@ class Build:
 
     def _execute_locked(self, name: str, key: str, manifest: dict[str, Any], needs: Mapping[str, Result]) -> Result:
         with self._store.lock(key, lambda: self._tell(Event("wait", name, key))):
-            found = self._store.lookup(key)
-            if found is not None and self._store.complete(found):  # somebody else built it while we waited
+            found = self._lookup(name, manifest)
+            if found is not None and self._cache.ensure(found.files.values()):  # somebody built it while we waited
                 self._results[name] = found
                 self._tell(Event("hit", name, key))
                 return found
@@ -265,8 +320,13 @@ class Build:
             raise _without_workspace(error, folder) from error
         seconds = time.perf_counter() - started
         self._refuse_moving_inputs(name, manifest)
-        meta = {"manifest": manifest, "seconds": round(seconds, 3), "observations": observations}
-        result = self._store.commit(key, job.output, meta)
+        meta = {
+            **self._meta(name, manifest),
+            "seconds": round(seconds, 3),
+            "observations": observations,
+            "host": dict(self._host()),
+        }
+        result = self._cache.commit(key, job.output, meta, private=name in self._private)
         self._tell(Event("done", name, key, seconds))
         return result
 

@@ -1,95 +1,145 @@
 """The store: results of steps by action key, bytes by their SHA-256.
 
-    ac/<key>.json      {"key", "result": ActionResult, "sha256": of the canonical JSON of the two}
-    cas/<2>/<sha256>   bytes
-    meta/<key>.json    where a result comes from: manifest, seconds, observations (not part of the result)
-    locks/ tmp/ memo/  working matter        quarantine/  entries and blobs found damaged
+    store.json              {"format"} of this layout
+    ac/<key>.json           {"key", "result": ActionResult, "private", "remote", "sha256": of the JSON of the rest}
+    cas/<2>/<sha256>        bytes
+    meta/<key>.json         where a result comes from: manifest, needs, code, seconds, observations (not part of it)
+    builds/NAME/<key>.json  the keys of all steps of a build of recipe NAME, under that of its goal
+    locks/ tmp/ memo/       working matter        quarantine/  entries and blobs found damaged
 
-The ActionResult is the one of the Remote Execution API in JSON, so that a bazel-remote or any plain HTTP server can
-serve the same bytes. Every blob is verified when it is read; what does not verify is put aside and counts as missing.
-Blobs are written before the entry that names them, each by a temporary file and an atomic rename: a build that is
-killed leaves at worst blobs that nobody names.
+Every blob is verified when it is read; what does not verify is put aside and counts as missing. Blobs are written
+before the entry that names them, each by a temporary file and an atomic rename: a build that is killed leaves at worst
+blobs that nobody names. The time of an entry's or a build's file is when it was last used: what clears the store goes
+by that.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
+import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from anfbuild.engine.key import canonical
+from anfbuild.engine.key import canonical, file_sha256
+from anfbuild.engine.result import Result, from_action_result, to_action_result
 from anfbuild.errors import StepError
 
+FORMAT = 1
+"""Of the layout. A store of another one is neither read nor written."""
+
 _CHUNK = 1 << 20
+_STALE_S = 3600
+"""How far the time of last use may lag: a build that has nothing to do should write next to nothing."""
 
 
 class Damaged(Exception):
     """A blob of this result is missing or is not what its name says: the step has to run again."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What a step left: file name (POSIX, relative) -> (SHA-256, bytes)."""
-
-    key: str
-    files: Mapping[str, tuple[str, int]]
-
-    def digest(self, folder: str = "") -> str:
-        """SHA-256 of the listing, or of the part of it below `folder`: what a dependent step's key holds."""
-        return hashlib.sha256(canonical({k: v[0] for k, v in self.select(folder).items()})).hexdigest()
-
-    def select(self, folder: str) -> dict[str, tuple[str, int]]:
-        """The files below `folder`, named relative to it; all files for an empty name."""
-        prefix = f"{folder}/" if folder else ""
-        return {name[len(prefix) :]: blob for name, blob in self.files.items() if name.startswith(prefix)}
-
-
 class Store:
-    """A folder that any number of processes may share. Raises StepError where it cannot be written."""
+    """A folder that any number of processes may share. Raises StepError where it cannot be written, or is none."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._checked = False
 
     @property
     def memo_file(self) -> Path:
         """Where the memo of file digests is kept."""
         return self.root / "memo" / "files.json"
 
+    # ---- entries
+
     def lookup(self, key: str) -> Result | None:
         """The result under `key`, or None. Blobs are not looked at: bytes are verified when somebody reads them."""
-        path = self._entry(key)
+        self._check_format()
+        path = self.entry(key)
         try:
-            document = json.loads(path.read_bytes())
-            outputs = document["result"]["outputFiles"]
-            if document["key"] != key or document["sha256"] != _checksum(key, document["result"]):
-                raise ValueError("another key's entry, or a damaged one")
-            files = {o["path"]: (o["digest"]["hash"], int(o["digest"]["sizeBytes"])) for o in outputs}
+            found = parse_entry(key, path.read_bytes())
+            if time.time() - path.stat().st_mtime > _STALE_S:
+                _touch(path)
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError, RecursionError):
-            self._quarantine(path)
+        except ValueError:
+            self.quarantine(path)
             return None
         except OSError as error:
             raise StepError(
                 f"the store cannot be read: {error.strerror}",
-                where=str(self.root),
+                where=str(error.filename or self.root),
                 remedy="Set ANFBUILD_CACHE to a folder that this user can read and write.",
             ) from error
-        return Result(key, files)
+        return found
 
-    def complete(self, result: Result) -> bool:
-        """Whether every blob of `result` is there with its size (a cheap look; reading verifies)."""
+    def commit(self, key: str, folder: Path, meta: Mapping[str, Any], *, private: bool = False) -> Result:
+        """Take the files of `folder` as the result under `key`, replacing what was there."""
+        found = {path: file_sha256(path) for path in sorted(p for p in folder.rglob("*") if p.is_file())}
+        files = {
+            PurePosixPath(path.relative_to(folder)).as_posix(): (sha, path.stat().st_size)
+            for path, sha in found.items()
+        }
+        intact = {sha for sha in found.values() if self._intact(sha)}
+        with self.lock("commit"):  # what clears the store holds it too, so that no blob goes before its entry comes
+            for path, sha in found.items():
+                self._add_blob(path, sha, intact=sha in intact)
+            return self.enter(Result(key, files, private=private), meta)
+
+    def enter(self, result: Result, meta: Mapping[str, Any]) -> Result:
+        """Write the entry of a result, replacing what was there, and beside it what is known of its making."""
+        self._check_format(create=True)
+        self._write(self.root / "meta" / f"{result.key}.json", json.dumps(meta, sort_keys=True, indent=1).encode())
+        document = {
+            "key": result.key,
+            "result": to_action_result(result.files),
+            "private": result.private,
+            "remote": result.remote,
+        }
+        self._write(self.entry(result.key), canonical({**document, "sha256": _checksum(document)}))
+        return result
+
+    def meta(self, key: str) -> dict[str, Any]:
+        """What is known of how the result under `key` was made; empty where nothing is."""
+        return _load_mapping(self.root / "meta" / f"{key}.json")
+
+    # ---- builds
+
+    def record(self, name: str, key: str, document: Mapping[str, Any]) -> None:
+        """Note that a build of the recipe `name`, whose goal has `key`, was made now, if that can be noted."""
+        path = self.root / "builds" / name / f"{key}.json"
+        with suppress(OSError, StepError):
+            if _load_mapping(path) != document:
+                self._write(path, json.dumps(document, sort_keys=True, indent=1).encode())
+            elif time.time() - path.stat().st_mtime > _STALE_S:
+                _touch(path)
+
+    def builds(self, name: str | None = None) -> list[dict[str, Any]]:
+        """The documents of the builds of recipe `name`, or of all, the newest first. Unreadable ones are left out."""
+        dated = []
+        for path in (self.root / "builds").glob(f"{name or '*'}/*.json"):
+            with suppress(OSError):
+                dated.append((path.stat().st_mtime, path))
+        documents = [_load_mapping(path) for _, path in sorted(dated, reverse=True)]
+        return [document for document in documents if document]
+
+    # ---- bytes
+
+    def has(self, sha: str, size: int) -> bool:
+        """Whether a blob is there with its size (a cheap look; reading verifies)."""
         try:
-            return all(self._blob(sha).stat().st_size == size for sha, size in result.files.values())
+            return self.blob(sha).stat().st_size == size
         except OSError:
             return False
+
+    def missing(self, blobs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Those of `blobs`, as (SHA-256, bytes), that are not there, each once."""
+        return [blob for blob in dict.fromkeys(blobs) if not self.has(*blob)]
 
     def copy_out(self, result: Result, folder: str, destination: Path) -> None:
         """Write the files of `result` below `folder` into `destination`, verified. Raises Damaged."""
@@ -110,37 +160,21 @@ class Store:
         """The bytes of one file of `result`, verified. Raises Damaged."""
         sha, _ = result.files[name]
         try:
-            data = self._blob(sha).read_bytes()
+            data = self.blob(sha).read_bytes()
         except OSError as error:
             raise Damaged(name) from error
         if hashlib.sha256(data).hexdigest() != sha:
-            self._quarantine(self._blob(sha))
+            self.quarantine(self.blob(sha))
             raise Damaged(name)
         return data
 
-    def commit(self, key: str, folder: Path, meta: Mapping[str, Any]) -> Result:
-        """Take the files of `folder` as the result under `key`, replacing what was there."""
-        files = {}
-        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-            files[PurePosixPath(path.relative_to(folder)).as_posix()] = self._add_blob(path)
-        result = {
-            "outputFiles": [
-                {"path": name, "digest": {"hash": sha, "sizeBytes": str(size)}} for name, (sha, size) in files.items()
-            ],
-            "exitCode": 0,
-        }
-        document = {"key": key, "result": result, "sha256": _checksum(key, result)}
-        self._write(self.root / "meta" / f"{key}.json", json.dumps(meta, sort_keys=True, indent=1).encode())
-        self._write(self._entry(key), canonical(document))
-        return Result(key, files)
+    def add_blob(self, path: Path, sha: str) -> None:
+        """Move the file `path`, whose bytes the caller found to have `sha`, into the store; one that is there stays."""
+        intact = self._intact(sha)
+        with self.lock("commit"):
+            self._add_blob(path, sha, intact=intact)
 
-    def meta(self, key: str) -> dict[str, Any]:
-        """What is known of how the result under `key` was made; empty where nothing is."""
-        try:
-            meta = json.loads((self.root / "meta" / f"{key}.json").read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return meta if isinstance(meta, dict) else {}
+    # ---- working matter
 
     @contextmanager
     def lock(self, key: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
@@ -150,6 +184,7 @@ class Store:
         """
         from filelock import FileLock, Timeout
 
+        self._check_format(create=True)
         path = self.root / "locks" / f"{key}.lock"
         self._make(path.parent)
         lock = FileLock(path)
@@ -187,14 +222,52 @@ class Store:
             with suppress(Timeout), FileLock(lock, timeout=0):
                 shutil.rmtree(workspace, ignore_errors=True)
 
-    def _entry(self, key: str) -> Path:
+    def quarantine(self, path: Path) -> None:
+        """Put aside a file of the store that is not what it should be. On a disk that cannot be written it stays."""
+        target = self.root / "quarantine"
+        with suppress(OSError, StepError):  # another process was quicker, or nobody can
+            self._make(target)
+            path.replace(target / path.name)
+
+    # ---- places
+
+    def entry(self, key: str) -> Path:
+        """Where the entry of `key` is, or would be."""
         return self.root / "ac" / f"{key}.json"
 
-    def _blob(self, sha: str) -> Path:
+    def blob(self, sha: str) -> Path:
+        """Where the bytes with this SHA-256 are, or would be."""
         return self.root / "cas" / sha[:2] / sha
 
+    def _check_format(self, *, create: bool = False) -> None:
+        """Refuse a store of another layout. Without the file that tells, it is a new one, and becomes ours."""
+        if self._checked:
+            return
+        path = self.root / "store.json"
+        try:
+            told = json.loads(path.read_bytes())["format"]
+        except FileNotFoundError:
+            if create:
+                self._write(path, canonical({"format": FORMAT}))
+                self._checked = True
+            return
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+            raise StepError(
+                f"this does not say which format the store has: {error}",
+                where=str(path),
+                remedy="If the folder is a store of anfbuild, remove this file; else set ANFBUILD_CACHE to another "
+                "folder.",
+            ) from error
+        if told != FORMAT:
+            raise StepError(
+                f"the store has format {told!r}, this anfbuild knows {FORMAT}",
+                where=str(path),
+                remedy="Set ANFBUILD_CACHE to another folder, or use the anfbuild that made this one.",
+            )
+        self._checked = True
+
     def _copy_blob(self, sha: str, size: int, destination: Path) -> None:
-        blob = self._blob(sha)
+        blob = self.blob(sha)
         destination.parent.mkdir(parents=True, exist_ok=True)
         hasher = hashlib.sha256()
         try:
@@ -206,23 +279,23 @@ class Store:
             raise Damaged(sha) from error
         if hasher.hexdigest() != sha or destination.stat().st_size != size:
             destination.unlink()
-            self._quarantine(blob)
+            self.quarantine(blob)
             raise Damaged(sha)
 
-    def _add_blob(self, path: Path) -> tuple[str, int]:
-        with path.open("rb") as file:
-            sha = hashlib.file_digest(file, "sha256").hexdigest()
-        size = path.stat().st_size
-        blob = self._blob(sha)
-        if not (blob.exists() and self._intact(blob, sha)):
-            self._make(blob.parent)
-            path.chmod(0o444)  # nobody edits a blob in place
-            path.replace(blob)
-        return sha, size
+    def _add_blob(self, path: Path, sha: str, *, intact: bool) -> None:
+        blob = self.blob(sha)
+        if intact and blob.exists():
+            _touch(blob)  # it is wanted again
+            return
+        self._make(blob.parent)
+        path.chmod(0o444)  # nobody edits a blob in place
+        path.replace(blob)
 
-    def _intact(self, blob: Path, sha: str) -> bool:
-        with blob.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == sha
+    def _intact(self, sha: str) -> bool:
+        try:
+            return file_sha256(self.blob(sha)) == sha
+        except FileNotFoundError:
+            return False
 
     def _write(self, path: Path, data: bytes) -> None:
         self._make(path.parent)
@@ -232,12 +305,6 @@ class Store:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
-
-    def _quarantine(self, path: Path) -> None:
-        target = self.root / "quarantine"
-        self._make(target)
-        with suppress(FileNotFoundError):  # another process was quicker
-            path.replace(target / path.name)
 
     def _make(self, folder: Path) -> None:
         try:
@@ -250,8 +317,34 @@ class Store:
             ) from error
 
 
-def _checksum(key: str, result: Any) -> str:
-    return hashlib.sha256(canonical({"key": key, "result": result})).hexdigest()
+def parse_entry(key: str, data: bytes) -> Result:
+    """The result that the bytes of the entry of `key` tell of. Raises ValueError: another key's, or damaged."""
+    try:
+        document = json.loads(data)
+        told = document.pop("sha256")
+        if document["key"] != key or told != _checksum(document):
+            raise ValueError("another key's entry, or a damaged one")
+        return Result(key, from_action_result(document["result"]), document["private"], document["remote"])
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError("this is no entry") from error
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical(document)).hexdigest()
+
+
+def _load_mapping(path: Path) -> dict[str, Any]:
+    """The JSON mapping in a file; empty where there is none that can be read."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _touch(path: Path) -> None:
+    with suppress(OSError):  # a store that cannot be written still serves
+        os.utime(path)
 
 
 def _partial(path: Path) -> Path:

@@ -18,7 +18,8 @@ from anfbuild.engine.store import Store
 from anfbuild.errors import StepError
 from anfbuild.recipe import Recipe
 
-RECIPE = Recipe("plain", {"goal": "report"}, lambda key: f"plain.yaml ({key})")
+CONFIG = {"goal": "report", "source": {"private": False}, "dataset": {"private": False}}
+RECIPE = Recipe("plain", CONFIG, lambda key: f"plain.yaml ({key})")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import multiprocessing
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import toy
@@ -20,13 +18,7 @@ from anfbuild.engine.step import Job, Step
 from anfbuild.engine.store import Store
 from anfbuild.errors import RecipeError, StepError
 
-PACKAGE = Path(__import__("anfbuild").__file__).parent
-
-
-def build(root: Path, **changes: Any) -> Build:
-    tree = copy.deepcopy(toy.TREE)
-    tree["toy"].update(changes)
-    return Build(toy.GRAPH, tree, Store(root / "store"), project=root, package=PACKAGE, notify=print)
+build = toy.make
 
 
 def ran(run: Build) -> list[str]:
@@ -117,7 +109,7 @@ def test_a_full_disk_that_names_no_file_is_the_stores(tmp_path: Path) -> None:
 
 def test_steps_without_docstrings_go_by_their_names(tmp_path: Path) -> None:
     graph = {"bare": Step("bare", (), toy.Words, lambda job: job.output.touch())}
-    run = Build(graph, toy.TREE, Store(tmp_path / "store"), project=tmp_path, package=PACKAGE, notify=print)
+    run = build(tmp_path, graph)
     assert [task["doc"] for task in run.tasks("bare")] == ["bare"]
     assert run.run("bare")
     assert [task["doc"] for task in build(tmp_path).tasks("words")] == [
@@ -145,7 +137,7 @@ def test_any_number_of_damaged_inputs_is_rebuilt(tmp_path: Path) -> None:
     graph = {**GRAPH_OF_MANY, "sink": sink}
 
     def many() -> Build:
-        return Build(graph, toy.TREE, Store(tmp_path / "store"), project=tmp_path, package=PACKAGE, notify=print)
+        return build(tmp_path, graph)
 
     assert many().run("sink")
     for entry in (tmp_path / "store" / "ac").iterdir():
@@ -356,7 +348,7 @@ def test_who_waits_for_another_build_says_so_once(tmp_path: Path) -> None:
                 other.close()  # the other build ends
 
         store = Store(tmp_path / "store")
-        run = Build(toy.GRAPH, toy.TREE, store, project=tmp_path, package=PACKAGE, notify=notify)
+        run = build(tmp_path, store=store, notify=notify)
         assert run.run("words")
     assert [(event.kind, event.key) for event in run.events] == [("wait", key), ("start", key), ("done", key)]
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import errno
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+import anfbuild
+from anfbuild.engine.cache import Cache
+from anfbuild.engine.run import Build, Event
 from anfbuild.engine.step import Job, Step, at, step
+from anfbuild.engine.store import Store
 from anfbuild.errors import StepError
 
 
@@ -63,3 +70,29 @@ def shout(job: Job[Shout]) -> None:
 
 GRAPH: dict[str, Step] = {s.name: s for s in (words, count, shout)}
 TREE = {"toy": {"text": "make for on device", "file": None, "unit": "words", "fail": ""}}
+
+
+def make(
+    root: Path,
+    graph: Mapping[str, Step] | None = None,
+    *,
+    name: str = "toy",
+    store: Store | None = None,
+    cache: Cache | None = None,
+    notify: Callable[[Event], None] = print,
+    private: Iterable[str] = (),
+    **changes: Any,
+) -> Build:
+    """A build of the toy graph, or of `graph`, in the project `root`, with `changes` to the recipe's values."""
+    tree = copy.deepcopy(TREE)
+    tree["toy"].update(changes)
+    return Build(
+        name,
+        graph or GRAPH,
+        tree,
+        cache or Cache(store or Store(root / "store")),
+        project=root,
+        package=Path(anfbuild.__file__).parent,
+        notify=notify,
+        private=private,
+    )

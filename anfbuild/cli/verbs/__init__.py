@@ -1,0 +1,26 @@
+"""One file a verb, and this table of them: what each takes. A verb is imported when it is asked for.
+
+`run(arguments, project, console)` of a verb's module returns the exit code and the document for `--json`, and raises
+AnfbuildError for what the user can mend.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+
+@dataclasses.dataclass(frozen=True)
+class Verb:
+    """What the command line of a verb may hold beside overrides and the options that all verbs take."""
+
+    words: tuple[str, ...] = ()
+    """The plain words that follow it, each as help calls it."""
+    options: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    """Option -> what help calls its value, or None for one that takes no value."""
+
+
+BUILD = Verb()
+"""Without a verb: build, or with `-m` a sweep."""
+
+VERBS: Mapping[str, Verb] = {}

@@ -1,0 +1,20 @@
+"""What all tests share: the choice of the few that need real servers or clusters."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full", action="store_true", help="also run the tests that need heavy extras, real servers or clusters"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    skip = pytest.mark.skip(reason="needs a real server, a cluster or a heavy extra: --full")
+    for item in items:
+        if item.get_closest_marker("full"):
+            item.add_marker(skip)
