@@ -22,8 +22,8 @@ _EVALUATION_EVERY = 3
 _WRITE_TRUTH = 'Write {"FILE": {...}, ...} in JSON and UTF-8, with what the task wants of a sample in the inner braces.'
 
 
-def write_folder(path: Path, split: str, samples: int, folder: Path, license: str | None) -> None:
-    """Copy `samples` images of `split` from `path` to `folder`, each checked to be readable, with their truth.
+def write_folder(path: Path, split: str, samples: int, folder: Path) -> dict[str, dict[str, Any]]:
+    """Copy `samples` images of `split` from `path` to `folder`, each checked to be readable. Returns their truth.
 
     `truth.json`: {file name: {…}}, the ground truth in the words of the task. Raises StepError naming the file or
     folder: missing, an unreadable image, too few images, an image that is in both subfolders, a truth that is no JSON
@@ -43,8 +43,9 @@ def write_folder(path: Path, split: str, samples: int, folder: Path, license: st
         decode_image(content, image)
         file = f"{number:04d}{image.suffix.lower()}"
         (folder / file).write_bytes(content)
-        entries.append(Entry(image.name, file, truth.get(image.name, {})))
-    write_index(folder, "folder", license, entries)
+        entries.append(Entry(image.name, file))
+    write_index(folder, entries)
+    return {entry.name: truth.get(entry.name, {}) for entry in entries}
 
 
 def _images_of_split(path: Path, split: str) -> tuple[Path, list[Path]]:
@@ -82,12 +83,16 @@ def _by_digest(folder: Path) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
+
+
 def _truth(folder: Path) -> dict[str, dict[str, Any]]:
     path = folder / TRUTH
     if not path.exists():
         return {}
     try:
-        truth = json.loads(path.read_text("utf-8"))
+        truth = json.loads(path.read_text("utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
         raise StepError(
             f"the ground truth cannot be read: {error.strerror or error}",

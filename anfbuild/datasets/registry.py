@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from anfbuild.datasets.samples import SPLITS
 from anfbuild.errors import RecipeError, did_you_mean
@@ -55,9 +56,10 @@ def write(
     size: int | None = None,
     path: Path | None = None,
     assets: Path | None = None,
-    license: str | None = None,
-) -> None:
+) -> dict[str, dict[str, Any]]:
     """Write the first `samples` samples of one split, `calibration` or `evaluation`, to `folder`.
+
+    Returns the ground truth by sample name, in the words of the task that judges it; empty where there is none.
 
     `size` is the side of a generated image in pixels, `path` a user's folder, `assets` a folder with the files that
     images are generated from: `photos/` and `fonts/`. A sample depends on its number, the split and the seed, never on
@@ -72,10 +74,9 @@ def write(
         from anfbuild.datasets.folder import write_folder
 
         assert path is not None
-        write_folder(path, split, samples, folder, license)
-    else:
-        from anfbuild.datasets.synthetic_text import write_synthetic_text
+        return write_folder(path, split, samples, folder)
+    from anfbuild.datasets.synthetic_text import write_synthetic_text
 
-        assert assets is not None
-        assert size is not None
-        write_synthetic_text(assets, split, samples, seed, size, folder, license)
+    assert assets is not None
+    assert size is not None
+    return write_synthetic_text(assets, split, samples, seed, size, folder)

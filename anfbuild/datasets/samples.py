@@ -1,6 +1,9 @@
 """The form of a sample set: a folder with images and `index.json`.
 
-    {"kind": …, "license": …, "samples": [{"name": …, "file": …, "truth": {…}}, …]}
+    {"samples": [{"name": …, "file": …}, …]}
+
+What is known of the samples, as their ground truth and licence, is not in it: who feeds a model need not see it, and is
+not built again where it changes.
 
 Light: images are read by what imports Pillow and numpy only when the first sample is asked for.
 """
@@ -11,7 +14,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anfbuild.errors import StepError
 
@@ -25,13 +28,11 @@ SPLITS = ("calibration", "evaluation")
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One image and what is known of it."""
+    """One image."""
 
     name: str
     image: NDArray[np.uint8]
     """(height, width, 3) RGB, upright."""
-    truth: dict[str, Any]
-    """The ground truth under the names of the task that judges it; empty where there is none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,12 +42,11 @@ class Entry:
     name: str
     file: str
     """The image's path inside the folder."""
-    truth: dict[str, Any]
 
 
-def write_index(folder: Path, kind: str, license: str | None, entries: Sequence[Entry]) -> None:
+def write_index(folder: Path, entries: Sequence[Entry]) -> None:
     """Write `index.json`, the same bytes for the same entries."""
-    index = {"kind": kind, "license": license, "samples": [dataclasses.asdict(entry) for entry in entries]}
+    index = {"samples": [dataclasses.asdict(entry) for entry in entries]}
     (folder / INDEX).write_text(json.dumps(index, indent=1, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
 
 
@@ -62,7 +62,7 @@ def read(folder: Path, limit: int | None = None) -> Iterator[Sample]:
     if limit is not None and limit > len(entries):
         raise StepError(f"{folder.name} has {len(entries)} samples, {limit} wanted", where=str(folder / INDEX))
     for entry in entries[:limit]:
-        yield Sample(entry.name, load_image(folder / entry.file), entry.truth)
+        yield Sample(entry.name, load_image(folder / entry.file))
 
 
 def read_index(folder: Path) -> list[Entry]:
@@ -70,7 +70,7 @@ def read_index(folder: Path) -> list[Entry]:
     path = folder / INDEX
     try:
         listed = json.loads(path.read_text("utf-8"))["samples"]
-        entries = [Entry(str(item["name"]), str(item["file"]), dict(item["truth"])) for item in listed]
+        entries = [Entry(str(item["name"]), str(item["file"])) for item in listed]
     except FileNotFoundError:
         raise StepError(f"{folder} is not a set of samples: it has no {INDEX}") from None
     except (OSError, ValueError, KeyError, TypeError) as error:

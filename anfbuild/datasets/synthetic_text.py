@@ -10,7 +10,7 @@ import hashlib
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from PIL import Image, ImageFilter, ImageFont, ImageStat
@@ -39,9 +39,9 @@ _SPACE = 10
 
 
 def write_synthetic_text(
-    assets: Path, split: str, samples: int, seed: int, size: int, folder: Path, license: str | None
-) -> None:
-    """Write `samples` images of `size` × `size` pixels. Truth: {"quads": [[[x, y] * 4]…], "texts": […]}.
+    assets: Path, split: str, samples: int, seed: int, size: int, folder: Path
+) -> dict[str, dict[str, Any]]:
+    """Write `samples` images of `size` × `size` pixels; returns {name: {"quads": [[[x, y] * 4]…], "texts": […]}}.
 
     Corners go clockwise from the top left of the line, in pixels to one decimal.
     Raises StepError where `assets` lacks photos for both splits or fonts, or one cannot be read.
@@ -49,14 +49,17 @@ def write_synthetic_text(
     photos = [Image.fromarray(load_image(path)) for path in _photos(assets, split)]
     fonts = _files(assets, "fonts")
     entries = []
+    truths = {}
     for number in range(samples):
         key = f"{seed}/{split}/{number}".encode()
         draw = random.Random(int.from_bytes(hashlib.sha256(key).digest()[:8]))
         image, quads, texts = _compose(draw, photos, fonts, size)
         file = f"{number:04d}.jpg"
         image.save(folder / file, quality=70 + _below(draw, 26), subsampling=2)
-        entries.append(Entry(file.removesuffix(".jpg"), file, {"quads": quads, "texts": texts}))
-    write_index(folder, "synthetic_text", license, entries)
+        entries.append(Entry(file.removesuffix(".jpg"), file))
+        truths[entries[-1].name] = {"quads": quads, "texts": texts}
+    write_index(folder, entries)
+    return truths
 
 
 def _files(assets: Path, group: str) -> list[Path]:

@@ -6,11 +6,12 @@ import dataclasses
 from pathlib import Path
 
 from anfbuild.engine.step import Job, at, step
+from anfbuild.steps.files import write_json
 
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """What the samples are and how many."""
+    """What the samples are, how many, and the task that must understand their ground truth."""
 
     kind: str = at("dataset.kind")
     path: Path | None = at("dataset.path", content=True)
@@ -19,23 +20,30 @@ class Dataset:
     size: int = at("dataset.size")
     license: str | None = at("dataset.license")
     evaluation_samples: int = at("evaluation.samples")
+    task: str = at("task.kind")
 
 
 @step(needs=("assets",), config=Dataset)
 def dataset(job: Job[Dataset]) -> None:
     """Make the samples for calibration and for evaluation."""
-    from anfbuild import datasets
+    from anfbuild import datasets, tasks
 
     config = job.config
+    task = tasks.get(config.task, {})
+    truths = {}
     for split, samples in (("calibration", config.samples), ("evaluation", config.evaluation_samples)):
-        datasets.write(
+        truths = datasets.write(
             config.kind,
             folder=job.output / split,
             split=split,
             samples=samples,
             seed=config.seed,
             size=config.size,
-            license=config.license,
             path=config.path,
             assets=job.inputs["assets"],
         )
+    for name, truth in truths.items():  # of the evaluation, which comes last
+        task.check_truth(truth, name)
+    (job.output / "truth").mkdir()
+    write_json(job.output / "truth" / "truth.json", truths)
+    write_json(job.output / "dataset.json", {"kind": config.kind, "license": config.license})

@@ -18,7 +18,7 @@ class Evaluate:
     task: dict[str, Any] = at("task.*")
 
 
-@step(needs=("baseline", "quantize", "emulate", "dataset/evaluation"), config=Evaluate)
+@step(needs=("baseline", "quantize", "emulate", "dataset/evaluation", "dataset/truth"), config=Evaluate)
 def evaluate(job: Job[Evaluate]) -> None:
     """Score the float, quantized and emulated model with the task's metric."""
     from anfbuild import datasets, tasks
@@ -27,7 +27,8 @@ def evaluate(job: Job[Evaluate]) -> None:
 
     task = tasks.get(*split_task(job.config.task))
     encodings = Encodings.from_json(read_json(job.inputs["quantize"] / "encodings.json"))
-    samples = [(sample.truth, sample.image.shape[:2]) for sample in datasets.read(job.inputs["dataset/evaluation"])]
+    truths = read_json(job.inputs["dataset/truth"] / "truth.json")
+    samples = [(sample.name, sample.image.shape[:2]) for sample in datasets.read(job.inputs["dataset/evaluation"])]
     answers = {
         unit: [
             task.decode(outputs, size)
@@ -37,7 +38,7 @@ def evaluate(job: Job[Evaluate]) -> None:
     }
     compared = compare(
         task,
-        truths=[truth for truth, _ in samples],
+        truths=[truths[name] for name, _ in samples],
         float_answers=read_json(job.inputs["baseline"] / "baseline.json")["answers"],
         quantized_answers=answers["cpu"],
         emulated_answers=answers["htp"],

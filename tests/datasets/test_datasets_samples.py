@@ -14,26 +14,24 @@ from anfbuild import datasets
 from anfbuild.errors import RecipeError, StepError
 
 
-def make_set(folder: Path, *, truth: dict[str, Any] | None = None) -> Path:
+def make_set(folder: Path) -> Path:
     folder.mkdir()
     Image.new("RGB", (4, 2), (10, 20, 30)).save(folder / "0.png")
-    samples = [{"name": "one", "file": "0.png", "truth": truth or {}}]
-    (folder / "index.json").write_text(json.dumps({"kind": "folder", "license": None, "samples": samples}))
+    (folder / "index.json").write_text(json.dumps({"samples": [{"name": "one", "file": "0.png"}]}))
     return folder
 
 
 def read_one(path: Path) -> np.ndarray[Any, Any]:
     """The image of a set whose one sample is the file `path`."""
-    samples = [{"name": path.name, "file": path.name, "truth": {}}]
+    samples = [{"name": path.name, "file": path.name}]
     (path.parent / "index.json").write_text(json.dumps({"samples": samples}))
     (sample,) = datasets.read(path.parent)
     return sample.image
 
 
-def test_reads_name_image_and_truth(tmp_path: Path) -> None:
-    (sample,) = datasets.read(make_set(tmp_path / "set", truth={"quads": []}))
+def test_reads_name_and_image(tmp_path: Path) -> None:
+    (sample,) = datasets.read(make_set(tmp_path / "set"))
     assert sample.name == "one"
-    assert sample.truth == {"quads": []}
     assert sample.image.shape == (2, 4, 3)
     assert sample.image.dtype == np.uint8
     assert sample.image[0, 0].tolist() == [10, 20, 30]
@@ -54,8 +52,8 @@ def test_takes_the_first_and_refuses_more_than_there_are(tmp_path: Path) -> None
         ("{}", "damaged"),
         ('{"samples": [{"name": "a"}]}', "damaged"),
         ('{"samples": []}', "no samples"),
-        ('{"samples": [{"name": "a", "file": "../../a.png", "truth": {}}]}', "outside the set"),
-        ('{"samples": [{"name": "a", "file": "gone.png", "truth": {}}]}', "gone.png cannot be read"),
+        ('{"samples": [{"name": "a", "file": "../../a.png"}]}', "outside the set"),
+        ('{"samples": [{"name": "a", "file": "gone.png"}]}', "gone.png cannot be read"),
     ],
 )
 def test_names_what_is_wrong_with_the_index(tmp_path: Path, index: str | None, message: str) -> None:

@@ -179,6 +179,7 @@ def remove_images(folder: Path) -> None:
         ),
         (lambda folder: (folder / "truth.json").write_text("{"), ["truth.json: the ground truth is", "Write"]),
         (same_truth([[1, 2, 3]]), ["of sample ", ".png is not a list of 4 points", "Give it in truth.json"]),
+        (same_truth([[[1, float("nan")]] * 4]), ["truth.json: the ground truth is not JSON", "NaN", "Write"]),
         (same_truth("word"), ["of sample ", ".png are not a list", "Give it in truth.json"]),
         (same_truth([[[1, 1]] * 4]), ["of sample ", ".png has no area", "Give it in truth.json"]),
         (same_truth([]), ["no text in the ground truth"]),

@@ -82,6 +82,13 @@ def test_a_second_build_runs_nothing_and_exports_the_same(detector: Project) -> 
     assert json.loads((folder / "run.json").read_bytes())["recipe"] == "ocr_detect"
 
 
+def test_a_corrected_truth_reruns_what_judges_and_nothing_that_feeds_the_model(tiny: Project) -> None:
+    assert tiny.run("+recipe=mine").code == 0
+    truth = {f"{index}.png": {"quads": [[[3, 3], [30, 3], [30, 13], [3, 13]]]} for index in range(9)}
+    (tiny.folder / "data" / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
+    assert set(tiny.run("+recipe=mine", "--json").steps_run) <= {"dataset", "evaluate", "report"}
+
+
 def test_a_goal_stops_there_and_exports_what_it_made(tiny: Project) -> None:
     ran = tiny.run("+recipe=mine", "goal=quantize", "--json")
     assert ran.code == 0, ran.err

@@ -51,7 +51,7 @@ GOLDEN: dict[str, set[str]] = {
     "dataset.assets": {"assets"},
     "evaluation.samples": {"dataset"},
     "emulate.samples": {"emulate"},
-    "task.kind": IMAGES | {"evaluate"},
+    "task.kind": IMAGES | {"dataset", "evaluate"},
     "task.threshold": DECODE,
     "task.box_threshold": DECODE,
     "task.unclip_ratio": DECODE,
