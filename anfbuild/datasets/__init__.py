@@ -4,6 +4,6 @@ Calibration and evaluation sets never share an image, or the photo behind one.
 """
 
 from anfbuild.datasets.registry import KINDS, check, write
-from anfbuild.datasets.samples import INDEX, SPLITS, Sample, read
+from anfbuild.datasets.samples import INDEX, SPLITS, Entry, Sample, read, write_index
 
-__all__ = ["INDEX", "KINDS", "SPLITS", "Sample", "check", "read", "write"]
+__all__ = ["INDEX", "KINDS", "SPLITS", "Entry", "Sample", "check", "read", "write", "write_index"]

@@ -1,10 +1,15 @@
-"""The kinds of data set by name. Light, so that a recipe is checked at start-up without numpy."""
+"""The kinds of data set by name. Light, so that a recipe is checked at start-up without numpy.
+
+A distribution may add more: an entry point of the group `anfbuild.datasets` is called as `write` is, without the kind,
+writes the images of one split and their index (`Entry`, `write_index`) and returns their ground truth.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from anfbuild import plugins
 from anfbuild.datasets.samples import SPLITS
 from anfbuild.errors import RecipeError, did_you_mean
 
@@ -27,12 +32,13 @@ def check(
 
     Raises RecipeError: an unknown kind, no samples, a negative seed, a key that the kind needs and that is missing.
     """
-    if kind not in KINDS:
+    known = [*KINDS, *plugins.installed(plugins.DATASETS)]
+    if kind not in known:
         raise RecipeError(
             f"unknown kind of data set {kind!r}",
             where="dataset.kind",
-            choices=KINDS,
-            remedy=did_you_mean(kind, KINDS),
+            choices=known,
+            remedy=did_you_mean(kind, known),
         )
     if samples < 1:
         raise RecipeError(f"{samples} samples are none", where="dataset.samples", remedy="Write 1 or more.")
@@ -70,6 +76,11 @@ def write(
     if split not in SPLITS:
         raise RecipeError(f"unknown split {split!r}", choices=SPLITS)
     folder.mkdir(parents=True, exist_ok=True)
+    if kind not in KINDS:
+        made: dict[str, dict[str, Any]] = plugins.load(plugins.DATASETS, kind)(
+            folder=folder, split=split, samples=samples, seed=seed, size=size, path=path, assets=assets
+        )
+        return made
     if kind == "folder":
         from anfbuild.datasets.folder import write_folder
 

@@ -15,10 +15,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from anfbuild import plugins
 from anfbuild.engine.memo import Memo
+from anfbuild.errors import RecipeError
 
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 """The fields of compound statements that hold statements."""
@@ -106,6 +109,7 @@ class CodeIndex:
         self._closures: dict[str, tuple[dict[str, str], list[str]]] = {}
         self._versions: dict[str, dict[str, str]] = {}
         self._reached: dict[str, list[str]] = {}
+        self._plugins: dict[tuple[str, Any], dict[str, Any] | None] = {}
 
     def closure(self, module: str) -> tuple[dict[str, str], list[str]]:
         """What `module` reaches: `{file relative to the package: sha256}` and the third-party import names, sorted."""
@@ -146,6 +150,27 @@ class CodeIndex:
         """
         _, names = self.closure(module)
         return {owner: version for name in names for owner, version in self._distributions(name).items()}
+
+    def plugin(self, group: str, name: Any) -> dict[str, Any] | None:
+        """What decides what the plug-in `name` of `group` does: its distribution and version, its code, what of this
+        package and of others that code reaches. None where no plug-in has the name."""
+        if (group, name) not in self._plugins:
+            point = plugins.installed(group).get(name)
+            self._plugins[group, name] = None if point is None else self._identify(point)
+        return self._plugins[group, name]
+
+    def _identify(self, point: metadata.EntryPoint) -> dict[str, Any]:
+        root, files = _files_of(point.module)
+        facts = {file.relative_to(root).as_posix(): self._facts(file) for file in files}
+        ours = {m for fact in facts.values() for reference in fact["internal"] for m in self._resolve(*reference)}
+        names = sorted({name for fact in facts.values() for name in fact["external"]})
+        return {
+            "distribution": point.dist.name if point.dist else None,
+            "version": point.dist.version if point.dist else None,
+            "files": {file: fact["sha256"] for file, fact in facts.items()},
+            "calls": {module: self.digest(module) for module in sorted(ours)},
+            "tools": {owner: version for name in names for owner, version in self._distributions(name).items()},
+        }
 
     def _distributions(self, name: str) -> dict[str, str]:
         if name not in self._versions:
@@ -203,3 +228,16 @@ class CodeIndex:
         if facts["door"] and attribute in facts["exports"]:
             return self._resolve(*facts["exports"][attribute])
         return [module]
+
+
+def _files_of(module: str) -> tuple[Path, list[Path]]:
+    """All files of the top-level package that `module` is in, and the folder of that; what is compiled of them is
+    not."""
+    spec = find_spec(module.partition(".")[0])  # of a top-level name: nothing is imported
+    if spec is None or spec.origin is None:
+        raise RecipeError(f"the plug-in's module {module!r} cannot be found", remedy="Reinstall its distribution.")
+    origin = Path(spec.origin)
+    if spec.submodule_search_locations is None:
+        return origin.parent, [origin]
+    found = (path for path in sorted(origin.parent.rglob("*")) if "__pycache__" not in path.parts)
+    return origin.parent, [path for path in found if path.is_file()]

@@ -56,8 +56,13 @@ def read_slice(config: type[Any], tree: Mapping[str, Any], project: Path) -> Any
     return config(**values)
 
 
-def key_values(config: Any, digest: Callable[[Path], str]) -> dict[str, Any]:
-    """What of the slice `config` enters the key: `{config path: value}`; of outside files, the content only."""
+def key_values(
+    config: Any, digest: Callable[[Path], str], plugin: Callable[[str, Any], Mapping[str, Any] | None]
+) -> dict[str, Any]:
+    """What of the slice `config` enters the key: `{config path: value}`; of outside files, the content only.
+
+    `plugin(group, name)` is the identity of the plug-in that a value names, or None where it names none.
+    """
     values = {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
@@ -68,6 +73,8 @@ def key_values(config: Any, digest: Callable[[Path], str]) -> dict[str, Any]:
                 error.where = field.metadata["path"]
                 raise
         values[field.metadata["path"]] = value
+        if field.metadata["plugin"] and (identity := plugin(field.metadata["plugin"], value)):
+            values[f"{field.metadata['path']} (plug-in)"] = identity
     return values
 
 

@@ -159,7 +159,7 @@ class Build:
         """The config part of a step's key: `{config path: value}`."""
         step = self._steps[name]
         config = read_slice(step.config, self._tree, self._project)
-        return key_values(config, lambda path: content_digest(path, self._memo))
+        return key_values(config, lambda path: content_digest(path, self._memo), self._code.plugin)
 
     def observations(self, key: str | None) -> dict[str, float]:
         """What the step noted that made the result under `key`: figures that differ from run to run."""

@@ -38,14 +38,15 @@ class Step:
     run: Callable[[Job[Any]], None]
 
 
-def at(path: str, *, content: bool = False) -> Any:
+def at(path: str, *, content: bool = False, plugin: str | None = None) -> Any:
     """A slice field that holds the value of ONE path of the recipe, such as `target.vtcm_mb`.
 
     A `*` stands for every key of a mapping: `model.inputs.*.shape` is `{input: shape}`. With `content=True` the value
     names a file or folder outside the store (or null): the step gets the absolute path, the key gets the digest of
-    what lies there, so that moving the file changes nothing and editing it changes everything.
+    what lies there, so that moving the file changes nothing and editing it changes everything. With `plugin` the value
+    may name a kind of that group of entry points: where it does, the key holds the code behind it as well.
     """
-    return dataclasses.field(metadata={"path": path, "content": content})
+    return dataclasses.field(metadata={"path": path, "content": content, "plugin": plugin})
 
 
 def step(*, needs: tuple[str, ...] = (), config: type[S]) -> Callable[[Callable[[Job[S]], None]], Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from anfbuild.quantization.estimators.registry import ESTIMATORS, check
+from anfbuild.quantization.estimators.registry import check, get
 from anfbuild.quantization.statistics import Statistics
 
 _MANTISSA_BITS = 12
@@ -20,7 +20,7 @@ def estimate(
     keeps. Raises RecipeError for an unknown estimator or a bad percentile.
     """
     check(estimator, percentile)
-    function = ESTIMATORS[estimator]()
+    function = get(estimator)
     ranges = {}
     for name, tensor in statistics.tensors.items():
         lo, hi = function(tensor, bits, percentile)

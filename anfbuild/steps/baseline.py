@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import write_json
-from anfbuild.steps.samples import read_feeds, split_task
+from anfbuild.steps.samples import read_feeds, task_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +20,7 @@ class Baseline:
     """The task with its options, and how a sample becomes the model's input."""
 
     inputs: dict[str, dict[str, Any]] = at("model.inputs.*")
+    kind: str = at("task.kind", plugin=plugins.TASKS)
     task: dict[str, Any] = at("task.*")
 
 
@@ -27,7 +29,7 @@ def baseline(job: Job[Baseline]) -> None:
     """Let the float model answer the evaluation samples."""
     from anfbuild import graph, tasks
 
-    task = tasks.get(*split_task(job.config.task))
+    task = tasks.get(job.config.kind, task_options(job.config.task))
     sizes: list[tuple[int, int]] = []
 
     def feeds() -> Iterator[dict[str, np.ndarray]]:

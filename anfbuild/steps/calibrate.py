@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import write_json
 from anfbuild.steps.samples import read_feeds
@@ -15,7 +16,7 @@ class Calibrate:
     """How a sample becomes the model's input."""
 
     inputs: dict[str, dict[str, Any]] = at("model.inputs.*")
-    task: str = at("task.kind")
+    task: str = at("task.kind", plugin=plugins.TASKS)
 
 
 @step(needs=("condition", "dataset/calibration"), config=Calibrate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import write_json
 
@@ -13,14 +14,14 @@ from anfbuild.steps.files import write_json
 class Dataset:
     """What the samples are, how many, and the task that must understand their ground truth."""
 
-    kind: str = at("dataset.kind")
+    kind: str = at("dataset.kind", plugin=plugins.DATASETS)
     path: Path | None = at("dataset.path", content=True)
     seed: int = at("dataset.seed")
     samples: int = at("dataset.samples")
     size: int = at("dataset.size")
     license: str | None = at("dataset.license")
     evaluation_samples: int = at("evaluation.samples")
-    task: str = at("task.kind")
+    task: str = at("task.kind", plugin=plugins.TASKS)
 
 
 @step(needs=("assets",), config=Dataset)

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
+from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json, write_json
 from anfbuild.steps.outputs import write_outputs
@@ -29,7 +30,7 @@ class Emulate:
 
     samples: int = at("emulate.samples")
     inputs: dict[str, dict[str, Any]] = at("model.inputs.*")
-    task: str = at("task.kind")
+    task: str = at("task.kind", plugin=plugins.TASKS)
     soc_model: int = at("target.soc_model")
     arch: str = at("target.arch")
     vtcm_mb: int = at("target.vtcm_mb")

@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json, write_json
 from anfbuild.steps.outputs import read_outputs
-from anfbuild.steps.samples import split_task
+from anfbuild.steps.samples import task_options
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluate:
     """The task with its options."""
 
+    kind: str = at("task.kind", plugin=plugins.TASKS)
     task: dict[str, Any] = at("task.*")
 
 
@@ -25,7 +27,7 @@ def evaluate(job: Job[Evaluate]) -> None:
     from anfbuild.quantization.encodings import Encodings
     from anfbuild.tasks.compare import compare
 
-    task = tasks.get(*split_task(job.config.task))
+    task = tasks.get(job.config.kind, task_options(job.config.task))
     encodings = Encodings.from_json(read_json(job.inputs["quantize"] / "encodings.json"))
     truths = read_json(job.inputs["dataset/truth"] / "truth.json")
     samples = [(sample.name, sample.image.shape[:2]) for sample in datasets.read(job.inputs["dataset/evaluation"])]

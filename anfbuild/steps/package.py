@@ -9,7 +9,7 @@ from typing import Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json
-from anfbuild.steps.samples import split_task
+from anfbuild.steps.samples import task_options
 
 _NORMALIZATION = ("channels", "scale", "mean", "std")
 
@@ -51,7 +51,7 @@ def package(job: Job[Package]) -> None:
 def _manifest(job: Job[Package], entry: Mapping[str, str]) -> dict[str, Any]:
     config = job.config
     source = read_json(job.inputs["fetch"] / "source.json")
-    kind, options = split_task(config.task)
+    kind, options = config.task["kind"], task_options(config.task)
     return {
         "name": config.name,
         "backend": config.backend,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import write_json
 
@@ -13,7 +14,7 @@ class Quantize:
     """How many bits, and where the ranges end."""
 
     scheme: str = at("quantization.scheme")
-    estimator: str = at("calibration.estimator")
+    estimator: str = at("calibration.estimator", plugin=plugins.ESTIMATORS)
     percentile: float = at("calibration.percentile")
 
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from anfbuild.tasks import Task
 
 
-def split_task(task: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The recipe's task as its kind and its options."""
-    return task["kind"], {name: value for name, value in task.items() if name != "kind"}
+def task_options(task: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe's task without its kind."""
+    return {name: value for name, value in task.items() if name != "kind"}
 
 
 def read_feeds(

@@ -1,9 +1,13 @@
-"""The tasks by name. Light, so that a recipe is checked at start-up without numpy."""
+"""The tasks by name. Light, so that a recipe is checked at start-up without numpy.
+
+A distribution may add more: an entry point of the group `anfbuild.tasks` is called with the options and returns a Task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from anfbuild import plugins
 from anfbuild.errors import RecipeError, did_you_mean
 from anfbuild.tasks.options import TextDetectionOptions, read_options
 from anfbuild.tasks.task import Task
@@ -27,7 +31,10 @@ def check(kind: str, options: Mapping[str, object]) -> None:
     Raises RecipeError: an unknown kind, an unknown option, a value that is no number or out of its range.
     """
     if kind not in KINDS:
-        raise RecipeError(f"unknown task {kind!r}", where="task.kind", choices=KINDS, remedy=did_you_mean(kind, KINDS))
+        if kind in plugins.installed(plugins.TASKS):
+            return  # its options are those of its file in conf/task
+        known = [*KINDS, *plugins.installed(plugins.TASKS)]
+        raise RecipeError(f"unknown task {kind!r}", where="task.kind", choices=known, remedy=did_you_mean(kind, known))
     read_options(KINDS[kind][0], options)
 
 
@@ -37,4 +44,7 @@ def get(kind: str, options: Mapping[str, object]) -> Task:
     Raises RecipeError as `check` does.
     """
     check(kind, options)
+    if kind not in KINDS:
+        task: Task = plugins.load(plugins.TASKS, kind)(options)
+        return task
     return KINDS[kind][1](options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from anfbuild import plugins
 from anfbuild.errors import RecipeError, did_you_mean
 
 if TYPE_CHECKING:
@@ -36,14 +37,23 @@ ESTIMATORS: dict[str, Callable[[], Estimator]] = {"minmax": _minmax, "percentile
 """Name -> a function that imports the estimator."""
 
 
+def get(name: str) -> Estimator:
+    """The estimator `name`, of ours or installed as an entry point of the group `anfbuild.estimators`."""
+    if name in ESTIMATORS:
+        return ESTIMATORS[name]()
+    estimator: Estimator = plugins.load(plugins.ESTIMATORS, name)
+    return estimator
+
+
 def check(name: str, percentile: float) -> None:
     """Raises RecipeError when there is no estimator `name`, or `percentile` (of the mass kept) is not in (50, 100]."""
-    if name not in ESTIMATORS:
+    known = [*ESTIMATORS, *plugins.installed(plugins.ESTIMATORS)]
+    if name not in known:
         raise RecipeError(
             f"unknown range estimator {name!r}",
             where="calibration.estimator",
-            choices=ESTIMATORS,
-            remedy=f"{did_you_mean(name, ESTIMATORS)}Set calibration.estimator to one of the choices.",
+            choices=known,
+            remedy=f"{did_you_mean(name, known)}Set calibration.estimator to one of the choices.",
         )
     if not 50 < percentile <= 100:
         raise RecipeError(
