@@ -129,7 +129,13 @@ def store_root(project: Path) -> Path:
 
 
 def host() -> dict[str, str]:
-    """This machine, as far as it may matter to what is made on it."""
+    """This machine, as far as it may matter to what is made on it. Imports numpy: for builds that ran a step."""
+    from anfbuild.compat.cpu import cpu_class
+
+    return {**_system(), "cpu_class": cpu_class()}
+
+
+def _system() -> dict[str, str]:
     return {"system": platform.system(), "machine": platform.machine(), "python": platform.python_version()}
 
 
@@ -208,7 +214,7 @@ def _write_run(
         "steps": steps,
         "seconds": round(time.perf_counter() - started[0], 3),
         "cpu_seconds": round(time.process_time() - started[1], 3),
-        "host": host(),
+        "host": _system(),
         "source": "measured_host",
     }
     partial = target / f".{secrets.token_hex(8)}.partial"
