@@ -127,6 +127,14 @@ class Build:
         """The result of a step, which is run if there is none. Its bytes may be elsewhere still: `export` gets them."""
         return self._resolve(name) or self._execute(name)
 
+    def found(self, name: str) -> Result | None:
+        """The result that a step has already; nothing is run."""
+        return self._resolve(name)
+
+    def needs(self, name: str) -> Mapping[str, tuple[str, str]]:
+        """Each need of a step as its manifest's `inputs` call it -> (step, folder of it or "" for all)."""
+        return {f"{need}/{folder}" if folder else need: (need, folder) for need, folder in self._needs(name)}
+
     def manifest(self, name: str) -> dict[str, Any] | None:
         """All that decides what a step makes, or None while something it needs has no result yet."""
         inputs = {}

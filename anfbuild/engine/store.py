@@ -108,6 +108,22 @@ class Store:
         """What is known of how the result under `key` was made; empty where nothing is."""
         return _load_mapping(self.root / "meta" / f"{key}.json")
 
+    def metas(self, step: str) -> list[tuple[str, dict[str, Any]]]:
+        """(key, meta) of every result of `step` that something is known of, the newest first."""
+        dated = []
+        for path in (self.root / "meta").glob("*.json"):
+            with suppress(OSError):
+                dated.append((path.stat().st_mtime, path))
+        read = [(path.stem, _load_mapping(path)) for _, path in sorted(dated, reverse=True)]
+        return [(key, meta) for key, meta in read if (meta.get("manifest") or {}).get("step") == step]
+
+    def made(self, key: str) -> float | None:
+        """When, in seconds since the epoch, the result under `key` came into this store; None where that is unknown."""
+        try:
+            return (self.root / "meta" / f"{key}.json").stat().st_mtime
+        except OSError:
+            return None
+
     # ---- builds
 
     def record(self, name: str, key: str, document: Mapping[str, Any]) -> None:
