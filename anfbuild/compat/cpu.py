@@ -2,8 +2,8 @@
 between two.
 
 onnxruntime and numpy choose their float kernels by what CPUID reports: SSE, AVX2 with FMA, AVX-512; on arm64 by half
-precision and SVE. Those are the levels x86-64-v2, v3 and v4, and three steps of aarch64. VNNI and the like serve integer
-kernels, whose results are exact, so that they make no class.
+precision and SVE. Those are the levels x86-64-v2, v3 and v4, and three steps of aarch64. VNNI and the like serve
+integer kernels, whose results are exact, so that they make no class.
 
 The facts are numpy's own, which asks CPUID (arm64: the kernel's auxiliary vector): under an emulator that is the CPU
 which the program runs on, where /proc/cpuinfo shows the machine's. numpy is imported for it: whoever asks has run a

@@ -20,7 +20,10 @@ class Verb:
     """Option -> what help calls its value, or None for one that takes no value."""
 
 
-BUILD = Verb()
+BUILD = Verb(options={"--junit": "FILE", "--lock": None, "--locked": None})
 """Without a verb: build, or with `-m` a sweep."""
 
-VERBS: Mapping[str, Verb] = {}
+VERBS: Mapping[str, Verb] = {
+    "reproduce": Verb(options={"--keep": None}),
+    "why": Verb(words=("STEP",)),
+}
