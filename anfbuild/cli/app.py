@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -96,7 +97,7 @@ def _run(arguments: Arguments, build: Build | None) -> int:
         if arguments.verb is not None:
             code, document = _verb(arguments, project, console)
         else:
-            code, document = (_sweep if arguments.multirun else _single)(arguments, project, build, console)
+            code, document = _build(arguments, project, build, console)
     if arguments.json:
         _print_json(document)
     return code
@@ -119,18 +120,55 @@ def _verb(arguments: Arguments, project: Path, console: Console) -> tuple[int, d
     return code, document
 
 
-def _real_build() -> Build:
+def _build(arguments: Arguments, project: Path, build: Build | None, console: Console) -> tuple[int, dict[str, Any]]:
+    if "--junit" not in arguments.options:
+        code, document, _ = _build_one_or_many(arguments, project, build, console)
+        return code, document
+    from anfbuild.cli import junit
+
+    file = junit.check(arguments.options["--junit"], project)
+    try:
+        code, document, told = _build_one_or_many(arguments, project, build, console)
+    except AnfbuildError as error:
+        junit.write(file, [junit.broken(describe(error))])
+        raise
+    except Exception as error:
+        junit.write(file, [junit.broken({"what": f"unexpected {type(error).__name__}: {error}", "where": None})])
+        raise
+    junit.write(file, [junit.suite(name, outcome) for name, outcome in told.items()])
+    return code, document
+
+
+def _build_one_or_many(
+    arguments: Arguments, project: Path, build: Build | None, console: Console
+) -> tuple[int, dict[str, Any], dict[str, Any]]:
+    """The exit code, the document, and by its name what `junit.suite` has to know of each build."""
+    if build is None:
+        build = _real_build(arguments)
+    return (_sweep if arguments.multirun else _single)(arguments, project, build, console)
+
+
+def _real_build(arguments: Arguments) -> Build:
     from anfbuild.cli.build import build
 
-    return build
+    asked = [option for option in ("--lock", "--locked") if option in arguments.options]
+    if len(asked) == 2 or (asked == ["--lock"] and arguments.multirun):
+        raise RecipeError(
+            "--lock writes the lock of one build, and checks nothing",
+            where="command line",
+            remedy="Give --lock without --locked and without -m; -m --locked holds each job to its lock.",
+        )
+    return functools.partial(build, lock=asked[0]) if asked else build
 
 
-def _single(arguments: Arguments, project: Path, build: Build | None, console: Console) -> tuple[int, dict[str, Any]]:
+def _single(
+    arguments: Arguments, project: Path, build: Build, console: Console
+) -> tuple[int, dict[str, Any], dict[str, Any]]:
     from anfbuild.cli.build import store_root
     from anfbuild.recipe import compose
 
     recipe = compose(arguments.overrides, project, store_root(project) / "memo" / "recipes")
-    outcome = (build or _real_build())(recipe, project, latest=True, folder=None, report=console)
+    outcome = build(recipe, project, latest=True, folder=None, report=console)
     if outcome.summary:
         console.table(outcome.summary)
     if outcome.folder is not None:
@@ -139,18 +177,27 @@ def _single(arguments: Arguments, project: Path, build: Build | None, console: C
         if arguments.debug:
             _print_traceback(outcome.error)
         _stderr(str(outcome.error))
-    return outcome.exit_code, outcome.to_json()
+    told = {
+        "planned": outcome.planned,
+        "steps": outcome.steps,
+        "failed": outcome.failed,
+        "error": None if outcome.error is None else describe(outcome.error),
+        "results": outcome.results,
+    }
+    return outcome.exit_code, outcome.to_json(), {recipe.name: told}
 
 
-def _sweep(arguments: Arguments, project: Path, build: Build | None, console: Console) -> tuple[int, dict[str, Any]]:
+def _sweep(
+    arguments: Arguments, project: Path, build: Build, console: Console
+) -> tuple[int, dict[str, Any], dict[str, Any]]:
     from anfbuild.cli.sweep import sweep
 
-    result = sweep(arguments.overrides, project, build or _real_build(), console, debug=arguments.debug)
+    result = sweep(arguments.overrides, project, build, console, debug=arguments.debug)
     console.table(result.table(), headings=("job", "overrides", "exit", "accuracy", "latency ms", "key"))
     console.print(f"results: {result.folder}")
     if result.interrupted:
         _stderr(INTERRUPTED)
-    return result.exit_code, result.to_json()
+    return result.exit_code, result.to_json(), {job["folder"]: job for job in result.jobs}
 
 
 def _print_config(arguments: Arguments, project: Path) -> int:

@@ -45,6 +45,10 @@ class Outcome:
     results: dict[str, Any] | None = None
     steps: Sequence[Mapping[str, Any]] = ()
     error: AnfbuildError | None = None
+    planned: Sequence[str] = ()
+    """The steps of the goal, each after what it needs."""
+    failed: str | None = None
+    """The step that broke."""
 
     @property
     def summary(self) -> list[tuple[str, str, str]]:
@@ -66,31 +70,67 @@ class Outcome:
         }
 
 
-def build(recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, report: Console) -> Outcome:
+def build(
+    recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, report: Console, lock: str | None = None
+) -> Outcome:
     """Bring the recipe's goal up to date and export it.
 
     `folder` is where the files go, by default `artifacts/builds/NAME/<key12>`; `latest` moves the link of that name
-    beside it to this build, if that is a whole one. Raises nothing that a user can cause: errors are in the outcome.
+    beside it to this build, if that is a whole one. `lock` is `--lock`, to write what was built into the recipe's lock,
+    or `--locked`, to hold the build to it. Raises nothing that a user can cause: errors are in the outcome.
     KeyboardInterrupt passes.
     """
     started = time.perf_counter(), time.process_time()
     run: Build | None = None
+    planned: Sequence[str] = ()
     builds = project / "artifacts" / "builds" / recipe.name
     try:
         run = make(recipe, project, lambda event: _print(event, report))
         goal = recipe.config["goal"]
-        run.ancestors(goal)
+        planned = run.ancestors(goal)
+        finish = _finish(run, recipe, project, lock)
         if not run.run(goal):
             assert isinstance(run.error, AnfbuildError)
             raise run.error
-        return _export(run, recipe, builds, folder, latest, started)
+        return finish(_export(run, recipe, builds, folder, latest, started))
     except (AnfbuildError, OSError) as error:
         told = located(error if isinstance(error, AnfbuildError) else _unwritten(error, folder or builds), recipe)
         told.__cause__ = error
-        return Outcome(recipe.name, told.exit_code, steps=_steps(run) if run else (), error=told)
+        failed = next((event.step for event in run.events if event.kind == "failed"), None) if run else None
+        steps = _steps(run) if run else ()
+        return Outcome(recipe.name, told.exit_code, steps=steps, error=told, planned=planned, failed=failed)
     finally:
         if run is not None:
             run.close()
+
+
+def _finish(run: Build, recipe: Recipe, project: Path, lock: str | None) -> Callable[[Outcome], Outcome]:
+    """Check what is asked for against the lock; what is returned does so, or writes it, with a finished build."""
+    if lock is None:
+        return lambda outcome: outcome
+    from anfbuild.cli import lock as locks
+
+    store, name = Store(store_root(project)), locks.entry_name(recipe)
+    there = locks.load(recipe.name, project)
+    entry = locks.require(there, recipe) if lock == "--locked" else None
+    if entry is not None:
+        locks.check_asked(entry, there, run, recipe)
+
+    def finish(outcome: Outcome) -> Outcome:
+        if outcome.error is not None or outcome.folder is None:
+            return outcome
+        found = locks.made(run, recipe, outcome.folder, store)
+        try:
+            if entry is not None:
+                locks.check_made(entry, found, there, name)
+            else:
+                with store.lock(f"lock-of-{recipe.name}"):
+                    locks.save(locks.load(recipe.name, project), name, found)
+        except AnfbuildError as error:
+            return dataclasses.replace(outcome, exit_code=error.exit_code, error=error)
+        return outcome
+
+    return finish
 
 
 def _unwritten(error: OSError, folder: Path) -> StepError:
@@ -166,7 +206,8 @@ def _export(
             where=str(target / "report.html"),
             remedy="No package was exported. Change the recipe, or its gates.",
         )
-    return Outcome(recipe.name, error.exit_code if error else 0, key, target, results, steps, error)
+    planned = run.ancestors(goal)
+    return Outcome(recipe.name, error.exit_code if error else 0, key, target, results, steps, error, planned)
 
 
 def _export_report(run: Build, recipe: Recipe, target: Path) -> dict[str, Any]:

@@ -48,6 +48,10 @@ _ALLOWED = ("hydra/launcher", "hydra/sweeper", "hydra.launcher.KEY", "hydra.swee
 """What of Hydra the command line may set: who runs the jobs, and who makes them up."""
 
 
+_NO_FIGURES = ("overrides", "results", "error", "planned", "steps", "failed")
+"""What of a job's record is no cell of the table."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Sweep:
     """What a sweep left in its folder: a record for each job that ended, in their order."""
@@ -132,7 +136,12 @@ class _Job:
         if outcome.error is not None:
             self._failed(str(outcome.error))
         error_json = describe(outcome.error) if outcome.error is not None else None
-        return _record(outcome.exit_code, key=outcome.key, results=outcome.results, error=error_json)
+        return {
+            **_record(outcome.exit_code, key=outcome.key, results=outcome.results, error=error_json),
+            "planned": list(outcome.planned),
+            "steps": list(outcome.steps),
+            "failed": outcome.failed,
+        }
 
     def _failed(self, text: str) -> None:
         self.console.print(traceback.format_exc() if self.debug else text)
@@ -231,7 +240,7 @@ def _collect(folder: Path, *, interrupted: bool) -> Sweep:
 
 def _row(job: dict[str, Any]) -> dict[str, Any]:
     varied = dict(item.lstrip("+~").partition("=")[::2] for item in job["overrides"])
-    figures = {key: job[key] for key in job if key not in ("overrides", "results", "error")}
+    figures = {key: job[key] for key in job if key not in _NO_FIGURES}
     return {"job": job["job"], **varied, **figures, "error": (job["error"] or {}).get("what")}
 
 
@@ -254,6 +263,9 @@ def _record(
         "latency_ms": latency.get("total"),
         "error": error,
         "results": results,
+        "planned": [],
+        "steps": [],
+        "failed": None,
     }
 
 

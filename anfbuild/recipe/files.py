@@ -9,6 +9,9 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
+LOCK_SUFFIX = ".lock.yaml"
+"""Of a file beside a recipe that is none itself: what a build of it was made of, and what came out."""
+
 
 def shipped() -> Path:
     """The folder that holds our `conf/` and `recipes/`: inside an installed package, beside it in a checkout."""
@@ -45,5 +48,5 @@ def _below(root: Path, suffix: str) -> Iterator[Path]:
                 raise OSError("a link to a folder is not followed")
         for file in sorted(files):
             # What is no file is no recipe either, and to open a FIFO would wait for ever.
-            if file.endswith(suffix) and os.path.isfile(f"{folder}/{file}"):  # noqa: PTH113
+            if file.endswith(suffix) and not file.endswith(LOCK_SUFFIX) and os.path.isfile(f"{folder}/{file}"):  # noqa: PTH113
                 yield Path(folder, file)

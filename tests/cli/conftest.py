@@ -38,6 +38,9 @@ class Outcome:
     results: dict[str, Any] | None = None
     error: AnfbuildError | None = None
     summary: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    steps: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    planned: list[str] = dataclasses.field(default_factory=list)
+    failed: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {"exit_code": self.exit_code, "key": self.key, "results": self.results}
@@ -61,6 +64,10 @@ class Build:
                 raise ZeroDivisionError("by zero")
             case 102:
                 raise StepError("the step broke", where="node Conv_3")
+            case 104:
+                error = StepError("the \x1b voice\ud800 broke & <fell>", where="node Conv_3")
+                ended = [{"step": "words", "key": "k", "hit": True, "seconds": None, "observations": {}}]
+                return Outcome(1, error=error, steps=ended, planned=["words", "count", "shout"], failed="count")
             case 103:
                 return Outcome(3, error=GateError("accuracy_drop is 0.2", remedy="Try a16w8."))
         results = {"accuracy": {"metric": "f1", "float": 0.9, "quantized": 0.89}, "latency_ms": {"total": samples / 2}}

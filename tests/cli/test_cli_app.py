@@ -159,7 +159,7 @@ from anfbuild.cli import main
 from anfbuild.errors import GateError
 class Outcome:
     exit_code, key, folder, results, summary = 3, "k", None, {}, [("a", "b", "c")]
-    error = GateError("a gate")
+    error, steps, planned, failed = GateError("a gate"), [], [], None
     def to_json(self): return {}
 def build(recipe, project, *, latest, folder, report):
     report.print("building")

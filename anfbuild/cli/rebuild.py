@@ -1,0 +1,54 @@
+"""`python -m anfbuild.cli.rebuild`: the process in which `reproduce` builds again.
+
+It reads one line of JSON, {project, overrides, files, outcome}, from its standard input, builds into the folder `files`
+and writes the outcome's document to the file `outcome`. It ends when its standard input does: that is, with the process
+that started it, however that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from anfbuild.cli.build import build
+from anfbuild.cli.console import Console
+from anfbuild.cli.seam import describe
+from anfbuild.errors import AnfbuildError
+from anfbuild.recipe import compose
+
+
+def main() -> None:
+    """Build what the standard input asks for."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    request = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    project = Path(request["project"])
+    try:
+        recipe = compose(request["overrides"], project)
+        outcome = build(recipe, project, latest=False, folder=Path(request["files"]), report=Console())
+        document = outcome.to_json()
+    except AnfbuildError as error:
+        document = {"exit_code": error.exit_code, "error": describe(error)}
+    except KeyboardInterrupt:
+        os._exit(130)  # who asked for it says so
+    Path(request["outcome"]).write_text(json.dumps(document), encoding="utf-8")
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of the standard input, which nothing is written to any more, and be told to end."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()
