@@ -132,5 +132,5 @@ def _count(element: Xml.Element, suites: Iterable[Xml.Element], seconds: float) 
 
 
 def _text(text: str) -> str:
-    """`text` with what XML cannot hold as escapes."""
-    return _NO_XML.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    """`text` with what XML cannot hold as Python's escapes."""
+    return _NO_XML.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)

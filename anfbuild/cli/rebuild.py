@@ -42,7 +42,7 @@ def main() -> None:
 
 def _end_with_parent() -> None:
     """Wait for the end of the standard input, which nothing is written to any more, and be told to end."""
-    sys.stdin.buffer.read()
+    os.read(sys.stdin.fileno(), 1)  # not by its buffer, which must not be busy when the interpreter ends
     os.kill(os.getpid(), signal.SIGTERM)
 
 

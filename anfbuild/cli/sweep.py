@@ -231,7 +231,8 @@ def _collect(folder: Path, *, interrupted: bool) -> Sweep:
     (folder / "results.json").write_text(document + "\n", encoding="utf-8")
     rows = [_row(job) for job in jobs]
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    with (folder / "results.csv").open("w", encoding="utf-8", newline="") as stream:
+    # The name of a file that is no text, in a message, is no reason to lose the table.
+    with (folder / "results.csv").open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
         writer = csv.DictWriter(stream, columns)
         writer.writeheader()
         writer.writerows(rows)

@@ -164,7 +164,7 @@ def test_an_unknown_step_is_refused(tmp_path: Path) -> None:
 WORD = st.sampled_from(["make", "for", "a device", "on"])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.fixed_dictionaries({}, optional={"text": WORD, "unit": WORD, "fail": WORD, "file": WORD}))
 def test_exactly_the_changed_fields_are_named(changes: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as folder:

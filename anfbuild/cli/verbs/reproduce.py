@@ -1,4 +1,4 @@
-"""`anfbuild reproduce +recipe=NAME`: build again from nothing, in another environment, and compare every step's files."""
+"""`anfbuild reproduce +recipe=NAME`: build again from nothing, in another environment, and compare all files."""
 
 from __future__ import annotations
 
