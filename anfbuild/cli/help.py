@@ -22,9 +22,16 @@ many builds: -m, one for each combination
   anfbuild -m '+recipe=glob(*)'                every recipe
   anfbuild -m ... hydra/launcher=joblib        any Hydra launcher that is installed
 
+about a build
+  anfbuild why STEP +recipe=NAME [KEY=VALUE ...]   would it run, and what changed since the nearest earlier build
+  anfbuild reproduce +recipe=NAME [--keep]         build again from nothing, elsewhere, and compare every file
+
 options
   -m, --multirun           sweep over the values given, separated by commas
   --cfg job                print the composed recipe as YAML and build nothing
+  --lock                   write recipes/NAME.lock.yaml: what this build was made of and what came out
+  --locked                 refuse a build that leaves the lock; exit 3 where another thing comes out
+  --junit FILE             steps and gates as JUnit XML
   --json                   one JSON document on stdout, and nothing else there
   --debug                  tracebacks
   -sc, --shell-completion  tab completion:  eval "$(anfbuild -sc install=bash)"   (bash, zsh, fish)

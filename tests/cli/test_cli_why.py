@@ -12,6 +12,7 @@ from anfbuild.cli.verbs.why import difference, words
 from anfbuild.engine.why import Earlier, Explanation, Reason
 
 EARLIER = Earlier("det", "0123456789abcdef", 0.0, 0.84, {})
+CONTENT = {"suffix": "", "sha256": "0"}
 SAMPLES = Reason("dataset", "changed", "dataset.samples", 32, 64)
 
 
@@ -61,12 +62,12 @@ def test_many_differences_are_counted() -> None:
     [
         (
             Reason(
-                "a", "content", "source.path", _content := {"suffix": "", "sha256": "0"}, {**_content, "sha256": "1"}
+                "a", "content", "source.path", CONTENT, {**CONTENT, "sha256": "1"}
             ),
             "source.path: other bytes",
         ),
-        (Reason("a", "content", "source.path", None, _content), "source.path: given now"),
-        (Reason("a", "content", "source.path", _content, {**_content, "suffix": ".zip"}), "source.path:  -> .zip"),
+        (Reason("a", "content", "source.path", None, CONTENT), "source.path: given now"),
+        (Reason("a", "content", "source.path", CONTENT, {**CONTENT, "suffix": ".zip"}), "source.path:  -> .zip"),
         (
             Reason("a", "code", "graph/passes/fold_constants.py", "0", "1"),
             "graph/passes/fold_constants.py: code changed",
