@@ -20,7 +20,8 @@ import yaml
 
 from anfbuild import __version__
 from anfbuild.cli.tolerance import TOLERANCE, close, is_number
-from anfbuild.engine.key import canonical, file_sha256
+from anfbuild.engine.key import PLUGIN, canonical, file_sha256
+from anfbuild.engine.result import Result
 from anfbuild.engine.run import Build
 from anfbuild.engine.store import Store
 from anfbuild.engine.why import flatten, is_content
@@ -54,7 +55,7 @@ class Entry:
     source: Mapping[str, str]
     """`files`: SHA-256 of the listing of what fetch left; `model`: SHA-256 of the source model."""
     data: Mapping[str, str]
-    """Sample set -> SHA-256 of its listing."""
+    """Folder of the data set -> SHA-256 of its listing."""
     outputs: Mapping[str, str]
     """Exported file -> SHA-256."""
     figures: Mapping[str, float]
@@ -143,10 +144,15 @@ def asked(run: Build, recipe: Recipe) -> tuple[dict[str, Any], dict[str, str]]:
     for step in run.ancestors(recipe.config["goal"]):
         fields = run.own_fields(step)
         tools |= fields["tools"]
-        config |= flatten({path: value for path, value in fields["config"].items() if path != _VERSIONS})
-        for part in fields["config"].get(_VERSIONS, ()):
-            config[f"versions.{part['part']}"] = part["required"]
-            tools[part["part"]] = part["found"] or "absent"
+        for path, value in fields["config"].items():
+            if path == _VERSIONS:
+                config |= {f"versions.{part['part']}": part["required"] for part in value}
+                tools |= {part["part"]: part["found"] or "absent" for part in value}
+            elif path.endswith(PLUGIN):  # its code is the user's as data is; what it calls of anfbuild is a tool
+                config |= flatten({path: {"files": value["files"]}})
+                tools |= {str(value["distribution"]): str(value["version"]), **value["tools"]}
+            else:
+                config |= flatten({path: value})
     return config, tools
 
 
@@ -165,7 +171,7 @@ def made(run: Build, recipe: Recipe, folder: Path, store: Store) -> Entry:
         tools=tools,
         cpu_class=_cpu_class(store, [run.result(step).key for step in steps]),
         source={} if fetched is None else {"files": fetched.digest(), "model": fetched.files[_MODEL][0]},
-        data={} if data is None else {name: data.digest(name) for name in ("calibration", "evaluation")},
+        data={} if data is None else {name: data.digest(name) for name in _folders(data)},
         outputs=_outputs(folder),
         figures=_figures(folder / "results.json"),
         tolerance=TOLERANCE,
@@ -173,6 +179,10 @@ def made(run: Build, recipe: Recipe, folder: Path, store: Store) -> Entry:
 
 
 _MODEL = "model.onnx"
+
+
+def _folders(result: Result) -> list[str]:
+    return sorted({name.partition("/")[0] for name in result.files if "/" in name})
 
 
 def _cpu_class(store: Store, keys: Iterable[str]) -> str:

@@ -19,6 +19,9 @@ from typing import Any
 from anfbuild.engine.memo import Memo
 from anfbuild.errors import RecipeError
 
+PLUGIN = " (plug-in)"
+"""Ends the name of what stands in the config part of a key for the code of a plug-in that a value names."""
+
 FORMAT = 2
 """Raised when the meaning of a key or of what the store keeps changes."""
 
@@ -74,7 +77,7 @@ def key_values(
                 raise
         values[field.metadata["path"]] = value
         if field.metadata["plugin"] and (identity := plugin(field.metadata["plugin"], value)):
-            values[f"{field.metadata['path']} (plug-in)"] = identity
+            values[field.metadata["path"] + PLUGIN] = identity
     return values
 
 

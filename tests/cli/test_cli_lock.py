@@ -18,6 +18,7 @@ from anfbuild.cli import lock as locks
 from anfbuild.cli import main
 from anfbuild.cli.build import Outcome, build
 from anfbuild.cli.console import Console
+from anfbuild.engine.run import Build
 from anfbuild.engine.step import Job, Step, at
 from anfbuild.errors import GateError, RecipeError, VersionError
 from anfbuild.recipe import Recipe
@@ -111,6 +112,21 @@ def test_what_was_locked_builds_again(tmp_path: Path) -> None:
     assert run(tmp_path, "--lock").error is None
     assert path.read_text() == text
     assert [left.name for left in path.parent.iterdir()] == [path.name]
+
+
+def test_a_plug_ins_code_is_locked_and_its_version_is_a_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    identity = {"distribution": "mine", "version": "1", "files": {"a.py": "0"}, "calls": {"anfbuild": "0"}, "tools": {}}
+    fields = Build.key_fields
+    monkeypatch.setattr(Build, "key_fields", lambda run, step: {**fields(run, step), "task.kind (plug-in)": identity})
+    run(tmp_path, "--lock")
+    identity["calls"] = {"anfbuild": "1"}
+    assert run(tmp_path, "--locked").exit_code == 0
+    identity["version"] = "2"
+    told = error(run(tmp_path, "--locked"))
+    assert (type(told), "mine locked 1, found 2" in told.what) == (VersionError, True)
+    identity["files"] = {"a.py": "1"}
+    told = error(run(tmp_path, "--locked"))
+    assert (type(told), "task.kind (plug-in).files.a.py locked" in told.what) == (RecipeError, True)
 
 
 def test_each_target_and_scheme_has_an_entry_of_its_own(tmp_path: Path) -> None:

@@ -61,9 +61,7 @@ def test_many_differences_are_counted() -> None:
     ("reason", "text"),
     [
         (
-            Reason(
-                "a", "content", "source.path", CONTENT, {**CONTENT, "sha256": "1"}
-            ),
+            Reason("a", "content", "source.path", CONTENT, {**CONTENT, "sha256": "1"}),
             "source.path: other bytes",
         ),
         (Reason("a", "content", "source.path", None, CONTENT), "source.path: given now"),
