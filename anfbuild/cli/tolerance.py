@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 TOLERANCE = 1e-3
-"""Relative difference that is allowed between figures made on two classes. Float kernels of two classes differ by some
-1e-7 of a value; what follows from ranges and rounding by far less than this, unless a sample is decided the other way,
-which is to be seen."""
+"""Relative difference that is allowed between figures made on two classes: far above the rounding of float32, far
+below what a decision needs. It is a choice, not a measurement; a lock states it, so that it can be chosen otherwise."""
 _NOTHING = 1e-9
 """A difference of less is none, so that 0 and 1e-17 are the same."""
 
