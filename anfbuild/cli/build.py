@@ -127,6 +127,7 @@ def _finish(run: Build, recipe: Recipe, project: Path, lock: str | None) -> Call
                 with store.lock(f"lock-of-{recipe.name}"):
                     locks.save(locks.load(recipe.name, project), name, found)
         except AnfbuildError as error:
+            (outcome.folder / f"{recipe.name}.anf").unlink(missing_ok=True)  # as after a missed gate
             return dataclasses.replace(outcome, exit_code=error.exit_code, error=error)
         return outcome
 

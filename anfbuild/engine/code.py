@@ -66,6 +66,11 @@ def _version(distribution: str) -> str:
         return "absent"
 
 
+def _canonical(distribution: str) -> str:
+    """The one spelling of a distribution's name (PyPA, Names and normalization)."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
 def _imported(body: Iterable[ast.AST]) -> Iterator[tuple[str, str | None]]:
     """`(module, name | None)` of each import in these statements and in those below them."""
     for node in body:
@@ -74,8 +79,13 @@ def _imported(body: Iterable[ast.AST]) -> Iterator[tuple[str, str | None]]:
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             yield from ((node.module, alias.name) for alias in node.names)
         else:  # expressions are left out: they hold most of a tree, and no import
-            for part in _BODIES:
+            for part in _BODIES[1:] if _is_for_types(node) else _BODIES:
                 yield from _imported(getattr(node, part, ()))
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    """Whether the body of `node` is for type checkers alone."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def _started(text: str, package: str) -> Iterator[tuple[str, None]]:
@@ -179,10 +189,10 @@ class CodeIndex:
 
     def _installed(self, name: str) -> dict[str, str]:
         try:
-            return {name: metadata.version(name)}
+            return {_canonical(name): metadata.version(name)}
         except metadata.PackageNotFoundError:
             owners = self._distribution_names().get(name, [])
-            return {owner: _version(owner) for owner in owners} or {name: "absent"}
+            return {_canonical(owner): _version(owner) for owner in owners} or {name: "absent"}
 
     def _distribution_names(self) -> dict[str, list[str]]:
         """Import name -> distributions. Slow to find out, so it is remembered until something is (un)installed."""

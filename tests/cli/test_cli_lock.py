@@ -177,6 +177,8 @@ def test_other_bytes_on_the_same_cpu_are_named(tmp_path: Path, monkeypatch: pyte
     outcome = rebuilt(tmp_path)
     assert isinstance(outcome.error, GateError)
     assert outcome.error.what == "not the locked bytes: results.json"
+    assert outcome.folder is not None
+    assert not list(outcome.folder.glob("*.anf"))  # what breaks a contract is not handed out
     assert outcome.results is not None
 
 

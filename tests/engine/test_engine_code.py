@@ -84,3 +84,15 @@ def test_the_digest_is_the_same_in_another_folder(tmp_path: Path) -> None:
 )
 def test_imports_are_found_wherever_a_statement_may_stand(tmp_path: Path, text: str) -> None:
     assert make(tmp_path, {"step.py": text}).closure("pk.step")[1] == ["numpy"]
+
+
+def test_imports_for_type_checkers_are_none_but_what_stands_beside_them_is(tmp_path: Path) -> None:
+    text = "if TYPE_CHECKING:\n    import onnx\n    from pk.room import other\nelse:\n    import numpy\n"
+    files, external = make(tmp_path, {"step.py": text}).closure("pk.step")
+    assert (sorted(files), external) == (["step.py"], ["numpy"])
+
+
+def test_a_distribution_has_one_name_however_it_is_imported(tmp_path: Path) -> None:
+    text = "import importlinter\nimport typing_extensions\n"  # found by its metadata, and by its own name
+    versions = make(tmp_path, {"step.py": text}).versions("pk.step")
+    assert set(versions) == {"import-linter", "typing-extensions"}
