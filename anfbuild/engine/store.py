@@ -5,6 +5,7 @@
     cas/<2>/<sha256>        bytes
     meta/<key>.json         where a result comes from: manifest, needs, code, seconds, observations (not part of it)
     builds/NAME/<key>.json  the keys of all steps of a build of recipe NAME, under that of its goal
+    pins/NAME/<key>.json    the same of a build that is kept whatever happens
     locks/ tmp/ memo/       working matter        quarantine/  entries and blobs found damaged
 
 Every blob is verified when it is read; what does not verify is put aside and counts as missing. Blobs are written
@@ -20,13 +21,15 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from anfbuild.engine.files import CHUNK, NotRegular, copy_verified, hash_regular, read_regular
 from anfbuild.engine.key import canonical, file_sha256
 from anfbuild.engine.result import Result, from_action_result, to_action_result
 from anfbuild.errors import StepError
@@ -34,9 +37,11 @@ from anfbuild.errors import StepError
 FORMAT = 1
 """Of the layout. A store of another one is neither read nor written."""
 
-_CHUNK = 1 << 20
 _STALE_S = 3600
 """How far the time of last use may lag: a build that has nothing to do should write next to nothing."""
+
+_COPIERS = 4
+"""Threads that copy large files: hashing one while another is written is what hashing alone costs."""
 
 
 class Damaged(Exception):
@@ -62,9 +67,8 @@ class Store:
         self._check_format()
         path = self.entry(key)
         try:
-            found = parse_entry(key, path.read_bytes())
-            if time.time() - path.stat().st_mtime > _STALE_S:
-                _touch(path)
+            found = parse_entry(key, read_regular(path))
+            _note_use(path)
         except FileNotFoundError:
             return None
         except ValueError:
@@ -132,8 +136,8 @@ class Store:
         with suppress(OSError, StepError):
             if _load_mapping(path) != document:
                 self._write(path, json.dumps(document, sort_keys=True, indent=1).encode())
-            elif time.time() - path.stat().st_mtime > _STALE_S:
-                _touch(path)
+            else:
+                _note_use(path)
 
     def builds(self, name: str | None = None) -> list[dict[str, Any]]:
         """The documents of the builds of recipe `name`, or of all, the newest first. Unreadable ones are left out."""
@@ -149,9 +153,10 @@ class Store:
     def has(self, sha: str, size: int) -> bool:
         """Whether a blob is there with its size (a cheap look; reading verifies)."""
         try:
-            return self.blob(sha).stat().st_size == size
+            status = self.blob(sha).stat()
         except OSError:
             return False
+        return stat.S_ISREG(status.st_mode) and status.st_size == size
 
     def missing(self, blobs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
         """Those of `blobs`, as (SHA-256, bytes), that are not there, each once."""
@@ -159,15 +164,21 @@ class Store:
 
     def copy_out(self, result: Result, folder: str, destination: Path) -> None:
         """Write the files of `result` below `folder` into `destination`, verified. Raises Damaged."""
-        for name, (sha, size) in sorted(result.select(folder).items()):
-            self._copy_blob(sha, size, destination / name)
+        files = {destination / name: blob for name, blob in sorted(result.select(folder).items())}
+        for parent in {path.parent for path in files}:
+            parent.mkdir(parents=True, exist_ok=True)
+        large = {path: blob for path, blob in files.items() if blob[1] > CHUNK}
+        with self._copying(large) if len(large) > 1 else nullcontext():
+            for path, blob in files.items():
+                if path not in large or len(large) == 1:
+                    self._copy_blob(path, blob)
 
     def copy_file(self, result: Result, name: str, destination: Path) -> None:
         """Write one file of `result` to `destination`, verified, atomically. Raises Damaged."""
-        sha, size = result.files[name]
         partial = _partial(destination)
+        partial.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._copy_blob(sha, size, partial)
+            self._copy_blob(partial, result.files[name])
             partial.replace(destination)
         finally:
             partial.unlink(missing_ok=True)
@@ -176,8 +187,11 @@ class Store:
         """The bytes of one file of `result`, verified. Raises Damaged."""
         sha, _ = result.files[name]
         try:
-            data = self.blob(sha).read_bytes()
+            data = read_regular(self.blob(sha))
         except OSError as error:
+            raise Damaged(name) from error
+        except NotRegular as error:
+            self.quarantine(self.blob(sha))
             raise Damaged(name) from error
         if hashlib.sha256(data).hexdigest() != sha:
             self.quarantine(self.blob(sha))
@@ -243,7 +257,8 @@ class Store:
         target = self.root / "quarantine"
         with suppress(OSError, StepError):  # another process was quicker, or nobody can
             self._make(target)
-            path.replace(target / path.name)
+            place = target / path.name
+            path.replace(place.with_name(f"{path.name}.{secrets.token_hex(4)}") if place.exists() else place)
 
     # ---- places
 
@@ -261,7 +276,7 @@ class Store:
             return
         path = self.root / "store.json"
         try:
-            told = json.loads(path.read_bytes())["format"]
+            told = json.loads(read_regular(path))["format"]
         except FileNotFoundError:
             if create:
                 self._write(path, canonical({"format": FORMAT}))
@@ -282,35 +297,43 @@ class Store:
             )
         self._checked = True
 
-    def _copy_blob(self, sha: str, size: int, destination: Path) -> None:
-        blob = self.blob(sha)
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        hasher = hashlib.sha256()
+    @contextmanager
+    def _copying(self, files: Mapping[Path, tuple[str, int]]) -> Iterator[None]:
+        """Copy `files` in threads of their own, and be done with them at the end."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1, _COPIERS)) as pool:
+            copies = pool.map(self._copy_blob, files.keys(), files.values())
+            yield
+            for _ in copies:  # raises what went wrong
+                pass
+
+    def _copy_blob(self, destination: Path, blob: tuple[str, int]) -> None:
+        sha, size = blob
         try:
-            with blob.open("rb") as source, destination.open("wb") as target:
-                while chunk := source.read(_CHUNK):
-                    hasher.update(chunk)
-                    target.write(chunk)
+            if copy_verified(self.blob(sha), destination, sha, size):
+                return
         except FileNotFoundError as error:
             raise Damaged(sha) from error
-        if hasher.hexdigest() != sha or destination.stat().st_size != size:
-            destination.unlink()
-            self.quarantine(blob)
-            raise Damaged(sha)
+        except NotRegular:
+            pass
+        self.quarantine(self.blob(sha))
+        raise Damaged(sha)
 
     def _add_blob(self, path: Path, sha: str, *, intact: bool) -> None:
         blob = self.blob(sha)
-        if intact and blob.exists():
-            _touch(blob)  # it is wanted again
-            return
-        self._make(blob.parent)
-        path.chmod(0o444)  # nobody edits a blob in place
-        path.replace(blob)
+        if not (intact and blob.exists()):
+            self._make(blob.parent)
+            if blob.is_dir():  # no file can take its place
+                self.quarantine(blob)
+            path.chmod(0o444)  # nobody edits a blob in place
+            path.replace(blob)
+        _touch(blob)  # it is wanted now, however old the bytes are
 
     def _intact(self, sha: str) -> bool:
         try:
-            return file_sha256(self.blob(sha)) == sha
-        except FileNotFoundError:
+            return hash_regular(self.blob(sha)) == sha
+        except (FileNotFoundError, NotRegular):
             return False
 
     def _write(self, path: Path, data: bytes) -> None:
@@ -352,10 +375,16 @@ def _checksum(document: Mapping[str, Any]) -> str:
 def _load_mapping(path: Path) -> dict[str, Any]:
     """The JSON mapping in a file; empty where there is none that can be read."""
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(read_regular(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _note_use(path: Path) -> None:
+    """Make now the time of last use, unless it is nearly that. One in the future is wrong: clocks differ."""
+    if abs(time.time() - path.stat().st_mtime) > _STALE_S:
+        _touch(path)
 
 
 def _touch(path: Path) -> None:
