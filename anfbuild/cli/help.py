@@ -26,6 +26,13 @@ about a build
   anfbuild why STEP +recipe=NAME [KEY=VALUE ...]   would it run, and what changed since the nearest earlier build
   anfbuild reproduce +recipe=NAME [--keep]         build again from nothing, elsewhere, and compare every file
 
+the cache
+  anfbuild cache status                        what the store holds, by recipe and by step
+  anfbuild cache verify                        hash all of it; what is damaged is put aside and built again
+  anfbuild cache gc [--max-size 20GB] [--older-than 30d] [--grace 1d] [--delete]
+                                               what would go, the least recently used first; --delete removes it
+  anfbuild cache pin +recipe=NAME [KEY=VALUE ...]         keep this build whatever is cleared;  unpin: no longer
+
 options
   -m, --multirun           sweep over the values given, separated by commas
   --cfg job                print the composed recipe as YAML and build nothing

@@ -64,7 +64,7 @@ class Store:
 
     def lookup(self, key: str) -> Result | None:
         """The result under `key`, or None. Blobs are not looked at: bytes are verified when somebody reads them."""
-        self._check_format()
+        self.check_format()
         path = self.entry(key)
         try:
             found = parse_entry(key, read_regular(path))
@@ -97,15 +97,15 @@ class Store:
 
     def enter(self, result: Result, meta: Mapping[str, Any]) -> Result:
         """Write the entry of a result, replacing what was there, and beside it what is known of its making."""
-        self._check_format(create=True)
-        self._write(self.root / "meta" / f"{result.key}.json", json.dumps(meta, sort_keys=True, indent=1).encode())
+        self.check_format(create=True)
+        self.write(self.root / "meta" / f"{result.key}.json", json.dumps(meta, sort_keys=True, indent=1).encode())
         document = {
             "key": result.key,
             "result": to_action_result(result.files),
             "private": result.private,
             "remote": result.remote,
         }
-        self._write(self.entry(result.key), canonical({**document, "sha256": _checksum(document)}))
+        self.write(self.entry(result.key), canonical({**document, "sha256": _checksum(document)}))
         return result
 
     def meta(self, key: str) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Store:
         path = self.root / "builds" / name / f"{key}.json"
         with suppress(OSError, StepError):
             if _load_mapping(path) != document:
-                self._write(path, json.dumps(document, sort_keys=True, indent=1).encode())
+                self.write(path, json.dumps(document, sort_keys=True, indent=1).encode())
             else:
                 _note_use(path)
 
@@ -214,7 +214,7 @@ class Store:
         """
         from filelock import FileLock, Timeout
 
-        self._check_format(create=True)
+        self.check_format(create=True)
         path = self.root / "locks" / f"{key}.lock"
         self._make(path.parent)
         lock = FileLock(path)
@@ -234,23 +234,26 @@ class Store:
         tmp = self.root / "tmp"
         self._make(tmp)
         for left in tmp.iterdir():
-            if left.name.startswith(f"{key[:16]}-"):
+            if left.name.startswith(f"{key[:16]}-") or self.has_owner(left) is False:
                 shutil.rmtree(left, ignore_errors=True)
-            else:
-                self._clear_unowned(left)
         folder = Path(tempfile.mkdtemp(prefix=f"{key[:16]}-", dir=tmp))
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _clear_unowned(self, workspace: Path) -> None:
-        """Remove a workspace that nobody holds the lock for."""
+    def has_owner(self, workspace: Path) -> bool | None:
+        """Whether somebody holds the lock that a workspace belongs to; None where no lock tells."""
         from filelock import FileLock, Timeout
 
+        told: bool | None = None
         for lock in (self.root / "locks").glob(f"{workspace.name[:16]}*.lock"):
-            with suppress(Timeout), FileLock(lock, timeout=0):
-                shutil.rmtree(workspace, ignore_errors=True)
+            try:
+                with FileLock(lock, timeout=0):
+                    told = False
+            except (Timeout, OSError):  # a lock that cannot be taken may be held
+                return True
+        return told
 
     def quarantine(self, path: Path) -> None:
         """Put aside a file of the store that is not what it should be. On a disk that cannot be written it stays."""
@@ -270,7 +273,7 @@ class Store:
         """Where the bytes with this SHA-256 are, or would be."""
         return self.root / "cas" / sha[:2] / sha
 
-    def _check_format(self, *, create: bool = False) -> None:
+    def check_format(self, *, create: bool = False) -> None:
         """Refuse a store of another layout. Without the file that tells, it is a new one, and becomes ours."""
         if self._checked:
             return
@@ -279,7 +282,7 @@ class Store:
             told = json.loads(read_regular(path))["format"]
         except FileNotFoundError:
             if create:
-                self._write(path, canonical({"format": FORMAT}))
+                self.write(path, canonical({"format": FORMAT}))
                 self._checked = True
             return
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
@@ -336,7 +339,8 @@ class Store:
         except (FileNotFoundError, NotRegular):
             return False
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def write(self, path: Path, data: bytes) -> None:
+        """Write a file of the store, atomically, replacing what was there."""
         self._make(path.parent)
         partial = _partial(path)
         try:

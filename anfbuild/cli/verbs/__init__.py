@@ -24,6 +24,10 @@ BUILD = Verb(options={"--junit": "FILE", "--lock": None, "--locked": None})
 """Without a verb: build, or with `-m` a sweep."""
 
 VERBS: Mapping[str, Verb] = {
+    "cache": Verb(
+        ("status|verify|gc|pin|unpin",),
+        {"--max-size": "SIZE", "--older-than": "AGE", "--grace": "AGE", "--delete": None},
+    ),
     "reproduce": Verb(options={"--keep": None}),
     "why": Verb(words=("STEP",)),
 }
