@@ -49,14 +49,16 @@ def run(arguments: Arguments, project: Path, console: Console) -> Answer:
             remedy=f"{did_you_mean(name, _WORDS)}Write anfbuild cache {'|'.join(_WORDS)}.",
         )
     word = _WORDS[name]
-    strange = [option for option in arguments.options if option not in word.options]
-    if strange or (arguments.overrides and not word.recipe):
-        what = strange[0] if strange else arguments.overrides[0]
+    for option in arguments.options:
+        if option not in word.options:
+            raise RecipeError(
+                f"'cache {name}' takes no {option}", where="command line", choices=word.options, remedy="Leave it out."
+            )
+    if arguments.overrides and not word.recipe:
         raise RecipeError(
-            f"'cache {name}' takes no {what!r}",
+            f"'cache {name}' takes no {arguments.overrides[0]!r}",
             where="command line",
-            choices=word.options,
-            remedy="It is about the whole store: leave out recipe and overrides." if not strange else "Leave it out.",
+            remedy="It is about the whole store: leave out recipe and overrides.",
         )
     try:
         return word.run(arguments, project, console)
