@@ -60,13 +60,15 @@ def is_there(store: Store) -> bool:
             remedy="Set ANFBUILD_CACHE to the folder of a store.",
         ) from error
     store.check_format()
-    if names and "store.json" not in names:
+    if set(names) <= {"memo"}:  # a recipe was read, nothing built
+        return False
+    if "store.json" not in names:
         raise StepError(
             "this folder is no store of anfbuild: it holds no store.json",
             where=str(store.root),
             remedy="Set ANFBUILD_CACHE to the folder of a store. A build makes one.",
         )
-    return bool(names)
+    return True
 
 
 def entry_files(store: Store) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -147,6 +148,25 @@ def test_a_build_that_loses_all_between_two_steps_makes_it_again(tmp_path: Path)
     run.export("count", "count.txt", tmp_path / "count.txt")
     assert (tmp_path / "count.txt").read_text() == "4 words"
     assert verify(store).damage == ()
+
+
+def _build_often(root: Path, number: int, queue: multiprocessing.Queue[str]) -> None:
+    for turn in range(8):
+        run = toy.make(root, text=f"make {turn % 3} devices", unit=str(number))
+        queue.put("" if run.run("shout") else str(run.error))
+
+
+def test_builds_beside_it_never_fail(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    queue: multiprocessing.Queue[str] = context.Queue()
+    builders = [context.Process(target=_build_often, args=(tmp_path, number, queue)) for number in range(2)]
+    for builder in builders:
+        builder.start()
+    store = Store(tmp_path / "store")
+    while any(builder.is_alive() for builder in builders):
+        clear(store, EVERYTHING, delete=True)
+        assert verify(store).damage == ()
+    assert [queue.get(timeout=60) for _ in range(16)] == [""] * 16
 
 
 def test_entries_of_another_century_and_of_the_future(store: Store, tmp_path: Path) -> None:
