@@ -285,6 +285,10 @@ class Store:
                 self.write(path, canonical({"format": FORMAT}))
                 self._checked = True
             return
+        except NotADirectoryError as error:
+            raise StepError(
+                "the store is no folder", where=str(self.root), remedy="Set ANFBUILD_CACHE to a folder."
+            ) from error
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise StepError(
                 f"this does not say which format the store has: {error}",

@@ -50,7 +50,7 @@ class Blob:
 def is_there(store: Store) -> bool:
     """Whether there is a store. Raises StepError: the folder is something else, or a store of another format."""
     try:
-        names = sorted(path.name for path in store.root.iterdir())
+        names = {path.name for path in store.root.iterdir() if not is_partial(path)}
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -60,7 +60,7 @@ def is_there(store: Store) -> bool:
             remedy="Set ANFBUILD_CACHE to the folder of a store.",
         ) from error
     store.check_format()
-    if set(names) <= {"memo"}:  # a recipe was read, nothing built
+    if names <= {"memo"}:  # a recipe was read, nothing built
         return False
     if "store.json" not in names:
         raise StepError(
