@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Emulate:
-    """How many samples are emulated, on which chip."""
+    """How many samples are emulated, on which chip; on a machine that may have it, they run on the chip itself."""
 
     samples: int = at("emulate.samples")
     inputs: dict[str, dict[str, Any]] = at("model.inputs.*")
@@ -34,6 +34,7 @@ class Emulate:
     soc_model: int = at("target.soc_model")
     arch: str = at("target.arch")
     vtcm_mb: int = at("target.vtcm_mb")
+    runs_on: str = at("host.runs_on")
 
 
 @step(needs=("prepare", "quantize", "dataset/evaluation"), config=Emulate)

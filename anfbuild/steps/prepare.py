@@ -12,11 +12,12 @@ from anfbuild.steps.files import read_json, write_json
 
 @dataclasses.dataclass(frozen=True)
 class Prepare:
-    """The chip to compile for."""
+    """The chip to compile for, and why this host cannot compile, if it cannot."""
 
     soc_model: int = at("target.soc_model")
     arch: str = at("target.arch")
     vtcm_mb: int = at("target.vtcm_mb")
+    no_compiler: str | None = at("host.no_compiler")
 
 
 @step(needs=("quantize", "plan"), config=Prepare)
@@ -26,9 +27,8 @@ def prepare(job: Job[Prepare]) -> None:
     from anfbuild.qnn.compile import compile_context
 
     _require_one_htp_block(read_json(job.inputs["plan"] / "plan.json"))
-    reason = qnn.unavailable()
-    if reason is not None:
-        write_json(job.output / "prepare.json", {"available": False, "reason": reason})
+    if job.config.no_compiler is not None:
+        write_json(job.output / "prepare.json", {"available": False, "reason": job.config.no_compiler})
         return
     source = job.inputs["quantize"] / "model.onnx"
     options = qnn.Options(soc_model=job.config.soc_model, arch=job.config.arch, vtcm_mb=job.config.vtcm_mb)
