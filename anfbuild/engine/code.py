@@ -210,13 +210,16 @@ class CodeIndex:
     def _identify(self, point: metadata.EntryPoint) -> dict[str, Any]:
         root, files = _files_of(point.module)
         facts = {file.relative_to(root).as_posix(): self._facts(file) for file in files}
-        ours = {m for fact in facts.values() for reference in fact["internal"] for m in self._resolve(*reference)}
+        doors: dict[str, str] = {}
+        named = [reference for fact in facts.values() for reference in fact["internal"]]
+        named = [(module, name) for module, name in named if not module.startswith(".")]  # its own, all in `files`
+        ours = {found for module, name in named for found in self._resolve(module, name, doors)}
         names = sorted({name for fact in facts.values() for name in fact["external"]})
         return {
             "distribution": point.dist.name if point.dist else None,
             "version": point.dist.version if point.dist else None,
             "files": {file: fact["sha256"] for file, fact in facts.items()},
-            "calls": {module: self.digest(module) for module in sorted(ours)},
+            "calls": {**{module: self.digest(module) for module in sorted(ours)}, **doors},
             "tools": {owner: version for name in names for owner, version in self._distributions(name).items()},
         }
 
