@@ -46,7 +46,7 @@ def analyse(package: str, path: Path) -> dict[str, Any]:
     if path.suffix != ".py":
         return facts
     tree = ast.parse(data, str(path))
-    references = [*_imported(tree.body), *_started(data.decode(), package)]
+    references = [*_imported(tree.body), *_started(tree, data.decode(), package)]
     facts["internal"] = [[m, name] for m, name in references if m.split(".")[0] in (package, "")]
     outside = {m.split(".")[0] for m, _ in references} - {package, "__future__", ""}
     facts["external"] = sorted(outside - set(sys.stdlib_module_names))
@@ -96,11 +96,13 @@ def _dotted(node: ast.ImportFrom) -> str:
     return "." * node.level + (node.module or "")
 
 
-def _started(text: str, package: str) -> Iterator[tuple[str, None]]:
-    """The modules of `package` that `text` names in quotes: one that is started by name, as a worker process is, is
-    code of the step as well."""
-    for _, module in re.findall(rf"""(["'])({re.escape(package)}(?:\.\w+)+)\1""", text):
-        yield module, None
+def _started(tree: ast.Module, text: str, package: str) -> Iterator[tuple[str, None]]:
+    """The modules of `package` that a string names: one that is started by name, as a worker process is, is code of the
+    step as well. Only a text that quotes such a name is worth a walk through its tree."""
+    name = rf"{re.escape(package)}(?:\.\w+)+"
+    if re.search(rf"""["']{name}["']""", text):
+        constants = {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        yield from ((module, None) for module in sorted(constants) if re.fullmatch(name, module))
 
 
 def _is_door(node: ast.stmt) -> bool:

@@ -40,7 +40,7 @@ class Emulate:
 @step(needs=("prepare", "quantize", "dataset/evaluation"), config=Emulate)
 def emulate(job: Job[Emulate]) -> None:
     """Run the QDQ model on the CPU and the context binary on the HTP emulator, and compare them."""
-    from anfbuild import graph
+    from anfbuild.graph import run_each
     from anfbuild.quantization.agreement import agreement
     from anfbuild.quantization.encodings import Encodings
 
@@ -52,7 +52,7 @@ def emulate(job: Job[Emulate]) -> None:
 
     def run_on_cpu() -> None:
         feeds = takewhile(lambda _: not stopped.is_set(), _feeds(job))
-        for index, outputs in enumerate(graph.run_each(job.inputs["quantize"] / "model.onnx", feeds)):
+        for index, outputs in enumerate(run_each(job.inputs["quantize"] / "model.onnx", feeds)):
             write_outputs(job.output / "cpu", index, outputs, encodings)
             references.extend([outputs] if index < samples else [])
 

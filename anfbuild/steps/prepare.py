@@ -23,7 +23,8 @@ class Prepare:
 @step(needs=("quantize", "plan"), config=Prepare)
 def prepare(job: Job[Prepare]) -> None:
     """Compile the QDQ model to a context binary for the target."""
-    from anfbuild import graph, placement, qnn
+    from anfbuild import placement, qnn
+    from anfbuild.graph import load
     from anfbuild.qnn.compile import compile_context
 
     _require_one_htp_block(read_json(job.inputs["plan"] / "plan.json"))
@@ -38,7 +39,7 @@ def prepare(job: Job[Prepare]) -> None:
             f"the compiled graph computes on floating point ({compiled.float_tensors} tensors), not on integers",
             remedy="The quantized model lost its encodings on the way; look at encodings.json (goal=quantize).",
         )
-    rows = placement.table(graph.load(source), compiled)
+    rows = placement.table(load(source), compiled)
     placement.write_csv(rows, job.output / "placement.csv")
     write_json(
         job.output / "prepare.json",
