@@ -1,9 +1,9 @@
 """Runs each step in a fresh process and notes what it reads: `python watched.py REQUEST.json`, as a child of a test.
 
-A step may read its job's folders, the files that its slice declares, the code that its key holds, the interpreter with
-its packages, and a few files of the system. Whatever else is opened, and every environment variable that code outside
-the installed packages asks for, is noted as undeclared. Processes that a step starts are watched too. What native code
-opens on its own is not seen.
+A step may read its job's folders, the files that its slice declares, the data of the package that its key holds, the
+interpreter with its packages, and a few files of the system; of the package's code it may call what its key holds.
+Whatever else is opened or called, and every environment variable that code outside the installed packages asks for, is
+noted as undeclared. Processes that a step starts are watched too. What native code opens on its own is not seen.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import os
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
-
-from anfbuild.engine.code import analyse
 
 SYSTEM = ("/proc/", "/sys/", "/dev/null", "/dev/urandom", "/dev/shm/", "/etc/os-release", "/usr/share/zoneinfo/")
 PYTHON = sorted({*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, str(Path(sys.executable).parent)})
-LOG = "ANFBUILD_WATCH"
-"""The variable that hands the name of the log on to processes which a step starts."""
+LOG, PACKAGE = "ANFBUILD_WATCH", "ANFBUILD_WATCH_PACKAGE"
+"""The variables that hand the name of the log, and the folder of the package, on to processes which a step starts."""
 SHIFT = "ANFBUILD_SHIFT_S"
 """Seconds that the clock is ahead by."""
 WORKERS = "qnn/process.py"
@@ -49,8 +49,13 @@ class Log:
             os.write(self._handle, line.encode())
 
 
-def watch(log: Log) -> None:
-    """Note from now on each file that is opened for reading, each folder listed and each variable asked for."""
+def watch() -> None:
+    """Note from now on each file that is opened for reading, each folder listed, each variable asked for, and each file
+    of the package that a called function is from."""
+    log = Log(os.environ[LOG])
+    calls = functools.partial(_note_call, log, os.environ[PACKAGE], set())
+    threading.setprofile(calls)
+    sys.setprofile(calls)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -79,6 +84,20 @@ def watch(log: Log) -> None:
         return ask(self, name)
 
     os._Environ.__getitem__ = asked  # type: ignore[method-assign]
+
+
+def _note_call(log: Log, package: str, seen: set[CodeType], frame: FrameType, event: str, _: Any) -> None:
+    code = frame.f_code
+    if event != "call" or code in seen:
+        return
+    if code.co_filename.startswith(package):
+        above: FrameType | None = frame
+        while above is not None:
+            if above.f_code.co_name == "<module>" and above.f_code.co_filename.startswith(package):
+                return  # a module is being loaded: that is not the step's work
+            above = above.f_back
+        log.note("code", code.co_filename)
+    seen.add(code)
 
 
 def _removes(path: str | bytes) -> bool:
@@ -112,7 +131,7 @@ def undeclared(log: Path, allowed: Iterable[str]) -> list[str]:
         real = os.path.realpath(_source(what))
         inside = any(real == place or real.startswith(place.rstrip("/") + "/") for place in places)
         if kind == "variable" or not (inside or what.startswith(SYSTEM)):
-            found.add(f"{kind} {what}")
+            found.add(f"{kind} {_source(what)}")
     return sorted(found)
 
 
@@ -124,17 +143,6 @@ def _source(path: str) -> str:
         return path
 
 
-def code_places(package: Path, files: Iterable[str]) -> list[str]:
-    """Where the code of a step may be read, and what Python loads on the way to it without using it: the doors of the
-    rooms, and what they name."""
-    places = [package / file for file in files]
-    for door in package.rglob("__init__.py"):
-        facts = analyse(package.name, door)
-        names = [module for module, _ in facts["internal"] if facts["door"]]
-        places += [door, *(package.parent.joinpath(*name.split(".")).with_suffix(".py") for name in names)]
-    return list(map(str, places))
-
-
 def watched(step: Any, package: Path, files: Iterable[str], report: Callable[[list[str]], None]) -> Any:
     """The step, which reports what it read and should not have."""
 
@@ -142,21 +150,26 @@ def watched(step: Any, package: Path, files: Iterable[str], report: Callable[[li
     def run(job: Any) -> None:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder, "log")
-            os.environ[LOG] = str(log)
+            os.environ |= {LOG: str(log), PACKAGE: f"{package}/"}
             log.touch()
-            watch(Log(str(log)))
-            step.run(job)
+            watch()
+            try:
+                step.run(job)
+            finally:
+                sys.setprofile(None)
             content = [
                 str(getattr(job.config, field.name))
                 for field in dataclasses.fields(job.config)
                 if field.metadata["content"] and getattr(job.config, field.name) is not None
             ]
             own = [*map(str, job.inputs.values()), str(job.output), str(job.scratch), tempfile.gettempdir()]
-            code = [*code_places(package, files), str(Path(__file__).parent / "watcher"), __file__]
-            # The folders of the package are listed by Python's own search for modules.
-            listed = {f"folder {path}" for path in (package, *package.rglob("*"), Path(__file__).parent)}
-            found = undeclared(log, [*own, *content, *code, *PYTHON])
-            report([line for line in found if line not in listed | {f"folder {package.parent}"}])
+            code = [*(str(package / file) for file in files), str(Path(__file__).parent / "watcher"), __file__]
+            # Python itself lists folders and loads modules on its way to others: what counts is what is called of them.
+            loaded = {f"file {path}" for path in package.rglob("*.py")}
+            listed = {
+                f"folder {path}" for path in (package, *package.rglob("*"), package.parent, Path(__file__).parent)
+            }
+            report([line for line in undeclared(log, [*own, *content, *code, *PYTHON]) if line not in loaded | listed])
 
     return dataclasses.replace(step, run=run)
 

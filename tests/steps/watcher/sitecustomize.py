@@ -11,4 +11,4 @@ if "ANFBUILD_WATCH" in os.environ:
     del sys.path[0]
     if watched.SHIFT in os.environ:
         watched.shift_clock(float(os.environ[watched.SHIFT]))
-    watched.watch(watched.Log(os.environ["ANFBUILD_WATCH"]))
+    watched.watch()
