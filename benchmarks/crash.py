@@ -99,7 +99,7 @@ def entries(store: Path) -> dict[str, dict[str, tuple[str, int]]]:
 
 
 def wrong(store: Path) -> list[str]:
-    """What in the store is not what it says it is: entries that do not verify, blobs of another content or missing."""
+    """The check after each event: entries of the store that do not verify, blobs of another content or missing."""
     found = []
     for path in (store / "ac").glob("*.json"):
         try:
@@ -174,10 +174,12 @@ def _full(project: Any, delay: float, draw: random.Random) -> None:
     disk = project.store.parent
     filler = disk / "filler"
     spare = int(draw.uniform(*_SPARE_MB) * 1e6)
-    room = shutil.disk_usage(disk).free - spare
-    if room > 0:
-        with filler.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, room)
+    with filler.open("wb") as file:
+        full = False
+        while not full and (room := shutil.disk_usage(disk).free - spare) > 0:
+            with suppress(OSError):  # the build took some of it meanwhile
+                os.posix_fallocate(file.fileno(), 0, room)
+                full = True
     _, err = process.communicate(timeout=120)
     if process.returncode not in (0, 1) or "Traceback" in err:
         raise AssertionError(f"on a full disk the build ended with {process.returncode}: {err}")
