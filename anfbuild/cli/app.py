@@ -8,27 +8,24 @@ import gc
 import importlib
 import json
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 from anfbuild import __version__
+from anfbuild.cli import interruption
 from anfbuild.cli.arguments import Arguments, parse
 from anfbuild.cli.console import Console, open_streams, visible, write
 from anfbuild.cli.seam import INTERRUPTED, Build, describe
 from anfbuild.errors import AnfbuildError, RecipeError
 
-_INTERRUPTED = 130
-
 
 def run() -> NoReturn:
     """Be the process `anfbuild`: run its command line and end with the exit code."""
     code = main()
-    if code == _INTERRUPTED:
+    if code == interruption.EXIT_CODE:
         # CPython remembers an interruption that came while it ran source text, as the making of a dataclass does, also
         # when it was handled: it would end by a signal, not with the exit code. All is tidied up and flushed by now.
         os._exit(code)
@@ -44,27 +41,20 @@ def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> in
     # Imports and the composed recipe make some 10^5 objects that all live on: looking for garbage among them each time
     # another 700 are made costs a tenth of a build that has nothing to do.
     gc.set_threshold(1_000_000)
-    with contextlib.suppress(ValueError):  # not the main thread: whoever called decides
-        signal.signal(signal.SIGTERM, _interrupt)  # a worker and its folder must not outlive a build told to end
+    with interruption.listening():
+        return _main(sys.argv[1:] if argv is None else list(argv), build)
+
+
+def _main(words: Sequence[str], build: Build | None) -> int:
     open_streams()
-    words = sys.argv[1:] if argv is None else list(argv)
     as_json, debug = "--json" in words, "--debug" in words
+    failure: BaseException
     try:
-        return _run(parse(words), build)
-    except AnfbuildError as error:
-        failure: BaseException = error
-        code, document, text = error.exit_code, describe(error), str(error)
-    except KeyboardInterrupt as error:
+        code = _run(parse(words), build)
+        return interruption.EXIT_CODE if code and interruption.noted() else code
+    except (Exception, KeyboardInterrupt) as error:
         failure = error
-        code, document, text = _INTERRUPTED, {"what": INTERRUPTED}, INTERRUPTED
-    except Exception as error:
-        failure = error
-        what = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
-        code, document, text = (
-            1,
-            {"what": what, "remedy": "Run again with --debug."},
-            f"{what} (run again with --debug)",
-        )
+    code, document, text = _tell(failure)
     if debug:
         _print_traceback(failure)
     _stderr(text)
@@ -73,8 +63,14 @@ def main(argv: Sequence[str] | None = None, *, build: Build | None = None) -> in
     return code
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+def _tell(failure: BaseException) -> tuple[int, dict[str, Any], str]:
+    """The exit code, the JSON document and the text of what ended the run; after an interruption, that one."""
+    if interruption.noted() or isinstance(failure, KeyboardInterrupt):
+        return interruption.EXIT_CODE, {"what": INTERRUPTED}, INTERRUPTED
+    if isinstance(failure, AnfbuildError):
+        return failure.exit_code, describe(failure), str(failure)
+    what = f"unexpected {type(failure).__name__}: {' '.join(str(failure).split())}"
+    return 1, {"what": what, "remedy": "Run again with --debug."}, f"{what} (run again with --debug)"
 
 
 def _run(arguments: Arguments, build: Build | None) -> int:
@@ -143,9 +139,8 @@ def _build_one_or_many(
     arguments: Arguments, project: Path, build: Build | None, console: Console
 ) -> tuple[int, dict[str, Any], dict[str, Any]]:
     """The exit code, the document, and by its name what `junit.suite` has to know of each build."""
-    if build is None:
-        build = _real_build(arguments)
-    return (_sweep if arguments.multirun else _single)(arguments, project, build, console)
+    attentive = interruption.attentive(build or _real_build(arguments))
+    return (_sweep if arguments.multirun else _single)(arguments, project, attentive, console)
 
 
 def _real_build(arguments: Arguments) -> Build:

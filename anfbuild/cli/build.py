@@ -144,6 +144,7 @@ def _unwritten(error: OSError, folder: Path) -> StepError:
 
 def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Build:
     """The graph of a recipe over the project's store, checked, nothing run yet. Raises RecipeError, VersionError."""
+    from anfbuild.qnn.availability import compiler
     from anfbuild.steps import GRAPH
 
     config = recipe.config
@@ -154,7 +155,7 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Buil
     return Build(
         recipe.name,
         GRAPH,
-        {**config, "host": {"versions": check(config)}},
+        {**config, "host": {"versions": check(config), **compiler()}},
         Cache(Store(store_root(project))),
         project=project,
         package=PACKAGE,

@@ -13,9 +13,8 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
+from anfbuild.cli import interruption
 from anfbuild.cli.build import build
 from anfbuild.cli.console import Console
 from anfbuild.cli.seam import describe
@@ -25,18 +24,23 @@ from anfbuild.recipe import compose
 
 def main() -> None:
     """Build what the standard input asks for."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    with interruption.listening():
+        _main()
+
+
+def _main() -> None:
     request = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     project = Path(request["project"])
     try:
         recipe = compose(request["overrides"], project)
-        outcome = build(recipe, project, latest=False, folder=Path(request["files"]), report=Console())
+        files = Path(request["files"])
+        outcome = interruption.attentive(build)(recipe, project, latest=False, folder=files, report=Console())
         document = outcome.to_json()
     except AnfbuildError as error:
         document = {"exit_code": error.exit_code, "error": describe(error)}
     except KeyboardInterrupt:
-        os._exit(130)  # who asked for it says so
+        os._exit(interruption.EXIT_CODE)  # who asked for it says so
     Path(request["outcome"]).write_text(json.dumps(document), encoding="utf-8")
 
 
@@ -44,10 +48,6 @@ def _end_with_parent() -> None:
     """Wait for the end of the standard input, which nothing is written to any more, and be told to end."""
     os.read(sys.stdin.fileno(), 1)  # not by its buffer, which must not be busy when the interpreter ends
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 Both are read from the syntax trees, lazy imports included, so that nothing heavy is imported to compute a key.
 A name imported through a room's `__init__` is followed to the module that defines it: a change in one pass does not
-touch the steps that only use another. Data files that lie beside a reached module belong to it.
+touch the steps that only use another, and which module the name led to is part of the code. An `__init__` above a
+reached module belongs to it where it does more than import and define. So do data files that lie beside the module.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _DATA_SUFFIXES = {".json", ".csv", ".txt", ".html"}
 
 def analyse(package: str, path: Path) -> dict[str, Any]:
     """What one file says of itself, as JSON: `sha256`; `internal`, the `[module, name | None]` it imports from
-    `package`; `external`, the top-level names it imports from elsewhere; `exports`, the names it passes on; and
-    `door`, whether it does nothing but that."""
+    `package`, relative ones with their dots; `external`, the top-level names it imports from elsewhere; `exports`, the
+    names it passes on; `door`, whether it does nothing but that; and `inert`, whether it only imports and defines."""
     data = path.read_bytes()
     facts: dict[str, Any] = {
         "sha256": hashlib.sha256(data).hexdigest(),
@@ -40,21 +41,23 @@ def analyse(package: str, path: Path) -> dict[str, Any]:
         "external": [],
         "exports": {},
         "door": False,
+        "inert": True,
     }
     if path.suffix != ".py":
         return facts
     tree = ast.parse(data, str(path))
-    references = [*_imported(tree.body), *_started(data.decode(), package)]
-    facts["internal"] = [[m, name] for m, name in references if m.split(".")[0] == package]
-    outside = {m.split(".")[0] for m, _ in references} - {package, "__future__"}
+    references = [*_imported(tree.body), *_started(tree, data.decode(), package)]
+    facts["internal"] = [[m, name] for m, name in references if m.split(".")[0] in (package, "")]
+    outside = {m.split(".")[0] for m, _ in references} - {package, "__future__", ""}
     facts["external"] = sorted(outside - set(sys.stdlib_module_names))
     facts["exports"] = {
-        alias.asname or alias.name: [node.module, alias.name]
+        alias.asname or alias.name: [_dotted(node), alias.name]
         for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.module
+        if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
     facts["door"] = all(map(_is_door, tree.body))
+    facts["inert"] = all(map(_is_inert, tree.body))
     return facts
 
 
@@ -76,8 +79,8 @@ def _imported(body: Iterable[ast.AST]) -> Iterator[tuple[str, str | None]]:
     for node in body:
         if isinstance(node, ast.Import):
             yield from ((alias.name, None) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((_dotted(node), alias.name) for alias in node.names)
         else:  # expressions are left out: they hold most of a tree, and no import
             for part in _BODIES[1:] if _is_for_types(node) else _BODIES:
                 yield from _imported(getattr(node, part, ()))
@@ -88,11 +91,18 @@ def _is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def _started(text: str, package: str) -> Iterator[tuple[str, None]]:
-    """The modules of `package` that `text` names in quotes: one that is started by name, as a worker process is, is
-    code of the step as well."""
-    for _, module in re.findall(rf"""(["'])({re.escape(package)}(?:\.\w+)+)\1""", text):
-        yield module, None
+def _dotted(node: ast.ImportFrom) -> str:
+    """The module that it imports from, a relative one with its dots."""
+    return "." * node.level + (node.module or "")
+
+
+def _started(tree: ast.Module, text: str, package: str) -> Iterator[tuple[str, None]]:
+    """The modules of `package` that a string names: one that is started by name, as a worker process is, is code of the
+    step as well. Only a text that quotes such a name is worth a walk through its tree."""
+    name = rf"{re.escape(package)}(?:\.\w+)+"
+    if re.search(rf"""["']{name}["']""", text):
+        constants = {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        yield from ((module, None) for module in sorted(constants) if re.fullmatch(name, module))
 
 
 def _is_door(node: ast.stmt) -> bool:
@@ -101,6 +111,14 @@ def _is_door(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     return isinstance(node, ast.Assign) and [getattr(target, "id", None) for target in node.targets] == ["__all__"]
+
+
+def _is_inert(node: ast.stmt) -> bool:
+    """Whether the statement, in a package that is loaded on the way to a module, cannot change what that one does."""
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return all(isinstance(target, ast.Name) for target in targets)  # not an attribute of something else
+    return _is_door(node) or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
 
 
 class CodeIndex:
@@ -115,14 +133,19 @@ class CodeIndex:
         self._beside: dict[str, list[str]] = {}
         self._scan()
         self._known: dict[Path, dict[str, Any]] = {}
+        # An older analysis of a file is worth nothing to a newer one: the memo outlives both.
+        self._kind = f"{package} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}"
         self._owners: dict[str, list[str]] | None = None
         self._closures: dict[str, tuple[dict[str, str], list[str]]] = {}
         self._versions: dict[str, dict[str, str]] = {}
-        self._reached: dict[str, list[str]] = {}
         self._plugins: dict[tuple[str, Any], dict[str, Any] | None] = {}
+        self._reached: dict[str, tuple[list[str], dict[str, str]]] = {}
 
     def closure(self, module: str) -> tuple[dict[str, str], list[str]]:
-        """What `module` reaches: `{file relative to the package: sha256}` and the third-party import names, sorted."""
+        """What `module` reaches: `{file relative to the package: sha256}` and the third-party import names, sorted.
+
+        A name that came through a door is listed as `room/__init__.py:name`, with the digest of what it stood for.
+        """
         if module not in self._closures:
             self._closures[module] = self._close(module)
         return self._closures[module]
@@ -142,11 +165,28 @@ class CodeIndex:
             for reached in (path, *self._data_beside(path.parent)):
                 files[reached.relative_to(self._root).as_posix()] = self._facts(reached)["sha256"]
             external.update(facts["external"])
-            if name not in self._reached:
-                targets = {found for reference in facts["internal"] for found in self._resolve(*reference)}
-                self._reached[name] = sorted(targets)
-            todo += self._reached[name]
+            targets, doors = self._reach(name, path, facts)
+            files.update(doors)
+            todo += targets
         return files, sorted(external)
+
+    def _reach(self, name: str, path: Path, facts: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+        """The modules that `name` makes use of, and the doors that their names came through."""
+        if name not in self._reached:
+            doors: dict[str, str] = {}
+            targets = {
+                found
+                for module, attribute in facts["internal"]
+                for found in self._resolve(_absolute(module, name, path), attribute, doors)
+            }
+            self._reached[name] = sorted(targets | self._busy_above(name)), doors
+        return self._reached[name]
+
+    def _busy_above(self, module: str) -> set[str]:
+        """The packages that Python loads before `module` and that do more than import and define."""
+        parts = module.split(".")
+        above = {".".join(parts[:count]) for count in range(1, len(parts))}
+        return {name for name in above if (path := self._file(name)) is not None and not self._facts(path)["inert"]}
 
     def digest(self, module: str) -> str:
         """SHA-256 over the names and digests of the files that `module` reaches."""
@@ -172,13 +212,16 @@ class CodeIndex:
     def _identify(self, point: metadata.EntryPoint) -> dict[str, Any]:
         root, files = _files_of(point.module)
         facts = {file.relative_to(root).as_posix(): self._facts(file) for file in files}
-        ours = {m for fact in facts.values() for reference in fact["internal"] for m in self._resolve(*reference)}
+        doors: dict[str, str] = {}
+        named = [reference for fact in facts.values() for reference in fact["internal"]]
+        named = [(module, name) for module, name in named if not module.startswith(".")]  # its own, all in `files`
+        ours = {found for module, name in named for found in self._resolve(module, name, doors)}
         names = sorted({name for fact in facts.values() for name in fact["external"]})
         return {
             "distribution": point.dist.name if point.dist else None,
             "version": point.dist.version if point.dist else None,
             "files": {file: fact["sha256"] for file, fact in facts.items()},
-            "calls": {module: self.digest(module) for module in sorted(ours)},
+            "calls": {**{module: self.digest(module) for module in sorted(ours)}, **doors},
             "tools": {owner: version for name in names for owner, version in self._distributions(name).items()},
         }
 
@@ -199,13 +242,15 @@ class CodeIndex:
         if self._owners is None:
             site = next((p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")), sys.prefix)
             self._owners = self._memo.get(
-                Path(site), lambda _: {k: sorted(set(v)) for k, v in metadata.packages_distributions().items()}
+                Path(site),
+                lambda _: {k: sorted(set(v)) for k, v in metadata.packages_distributions().items()},
+                "distributions",
             )
         return self._owners or {}
 
     def _facts(self, path: Path) -> dict[str, Any]:
         if path not in self._known:
-            self._known[path] = self._memo.get(path, partial(analyse, self._package))
+            self._known[path] = self._memo.get(path, partial(analyse, self._package), self._kind)
         return self._known[path]
 
     def _scan(self) -> None:
@@ -227,16 +272,22 @@ class CodeIndex:
     def _file(self, module: str) -> Path | None:
         return self._files.get(module)
 
-    def _resolve(self, module: str, attribute: str | None) -> list[str]:
-        """The modules that `from module import attribute` makes use of."""
+    def _resolve(self, module: str, attribute: str | None, doors: dict[str, str]) -> list[str]:
+        """The modules that `from module import attribute` makes use of; notes in `doors` what it went through."""
         if attribute is None:
             return [module]
         if self._file(f"{module}.{attribute}") is not None:
             return [f"{module}.{attribute}"]
         path = self._file(module)
-        facts: dict[str, Any] = self._facts(path) if path is not None else {"door": False}
+        if path is None:
+            return [module]
+        facts = self._facts(path)
         if facts["door"] and attribute in facts["exports"]:
-            return self._resolve(*facts["exports"][attribute])
+            behind, name = facts["exports"][attribute]
+            behind = _absolute(behind, module, path)
+            door = f"{path.relative_to(self._root).as_posix()}:{attribute}"
+            doors[door] = hashlib.sha256(f"{behind} {name}".encode()).hexdigest()
+            return self._resolve(behind, name, doors)
         return [module]
 
 
@@ -251,3 +302,13 @@ def _files_of(module: str) -> tuple[Path, list[Path]]:
         return origin.parent, [origin]
     found = (path for path in sorted(origin.parent.rglob("*")) if "__pycache__" not in path.parts)
     return origin.parent, [path for path in found if path.is_file()]
+
+
+def _absolute(target: str, module: str, path: Path) -> str:
+    """What the import of `target` in `module`, whose file is `path`, means without leading dots."""
+    level = len(target) - len(target.lstrip("."))
+    if not level:
+        return target
+    parts = module.split(".")
+    base = parts[: len(parts) - level + (path.name == "__init__.py")]
+    return ".".join([*base, *filter(None, [target[level:]])])

@@ -82,8 +82,9 @@ def key_values(
 
 
 def content_digest(path: Path, memo: Memo) -> str:
-    """SHA-256 of a file's bytes or, of a folder, of the names below it and the bytes of its files. Links are followed.
+    """SHA-256 of a file's bytes or, marked as such, of the names below a folder and the bytes of its files.
 
+    Links are followed.
     What is missing, leads round in a circle, or is neither file nor folder is a RecipeError.
     """
     if not path.is_dir():
@@ -92,7 +93,22 @@ def content_digest(path: Path, memo: Memo) -> str:
         entry.relative_to(path).as_posix(): None if entry.is_dir() else _file_digest(entry, memo)
         for entry in _below(path)
     }
-    return hashlib.sha256(canonical(listing)).hexdigest()
+    return f"folder {hashlib.sha256(canonical(listing)).hexdigest()}"  # a file may hold the bytes of a listing
+
+
+def content_stamps(config: Any) -> dict[str, list[int]]:
+    """Of all files and folders that the slice `config` names outside the store: inode, size and times, by their path.
+
+    A file that was changed and changed back has another time of change, which nobody can set.
+    """
+    stamps = {}
+    for field in dataclasses.fields(config):
+        root = getattr(config, field.name)
+        if field.metadata["content"] and root is not None:
+            for path in (root, *(_below(root) if root.is_dir() else ())):
+                status = path.stat()
+                stamps[str(path)] = [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+    return stamps
 
 
 def _below(root: Path) -> Iterator[Path]:

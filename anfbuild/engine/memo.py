@@ -23,23 +23,27 @@ _LENGTH = 5
 
 
 class Memo:
-    """A JSON file that maps a path to a value derived from that file's bytes, under a checksum."""
+    """A JSON file that maps a path, and what was asked of it, to a value derived from its bytes, under a checksum."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._entries: dict[str, list[Any]] = _load(path)
         self._dirty = False
 
-    def get(self, path: Path, compute: Callable[[Path], Any]) -> Any:
-        """`compute(path)`, or what it gave when the file last had this size, times and inode. The value is JSON."""
+    def get(self, path: Path, compute: Callable[[Path], Any], kind: str = "") -> Any:
+        """`compute(path)`, or what it gave when the file last had this size, times and inode. The value is JSON.
+
+        Two functions, or two versions of one, that may be asked about the same path differ in `kind`.
+        """
+        name = f"{kind}:{path}"
         status = path.stat()
         stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]  # nobody can set a ctime
-        entry = self._entries.get(str(path))
+        entry = self._entries.get(name)
         if entry is not None and entry[:-1] == stamp:
             return entry[-1]
         value = compute(path)
         if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED_NS:
-            self._entries[str(path)] = [*stamp, value]
+            self._entries[name] = [*stamp, value]
             self._dirty = True
         return value
 

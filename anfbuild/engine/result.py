@@ -59,7 +59,7 @@ def from_action_result(document: Any) -> dict[str, tuple[str, int]]:
         raise ValueError("this is no ActionResult") from error
     files = {}
     for name, sha, size in listed:
-        if not _is_inside(name) or name in files:
+        if not is_inside(name) or name in files:
             raise ValueError(f"an output cannot have the name {name!r}")
         if not isinstance(sha, str) or not _SHA256.fullmatch(sha) or size < 0:
             raise ValueError(f"output {name!r} has no proper digest")
@@ -67,7 +67,7 @@ def from_action_result(document: Any) -> dict[str, tuple[str, int]]:
     return files
 
 
-def _is_inside(name: Any) -> bool:
+def is_inside(name: Any) -> bool:
     """Whether `name` is a relative path that stays below where it starts, on every system."""
     if not isinstance(name, str) or not name or "\\" in name or ":" in name or "\0" in name:
         return False

@@ -18,7 +18,7 @@ from typing import Any
 
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
-from anfbuild.engine.key import FORMAT, action_key, content_digest, key_values, read_slice
+from anfbuild.engine.key import FORMAT, action_key, content_digest, content_stamps, key_values, read_slice
 from anfbuild.engine.memo import Memo
 from anfbuild.engine.result import Result
 from anfbuild.engine.step import Job, Step
@@ -321,13 +321,14 @@ class Build:
         job.output.mkdir()
         job.scratch.mkdir()
         self._tell(Event("start", name, key))
+        stamps = content_stamps(job.config)
         started = time.perf_counter()
         try:
             step.run(job)
         except AnfbuildError as error:
             raise _without_workspace(error, folder) from error
         seconds = time.perf_counter() - started
-        self._refuse_moving_inputs(name, manifest)
+        self._refuse_moving_inputs(name, manifest, job.config, stamps)
         meta = {
             **self._meta(name, manifest),
             "seconds": round(seconds, 3),
@@ -351,9 +352,12 @@ class Build:
             folders[label] = destination
         return folders
 
-    def _refuse_moving_inputs(self, name: str, manifest: Mapping[str, Any]) -> None:
-        """A file outside the store that changed while the step read it would be cached under the wrong key."""
-        if self.key_fields(name) != manifest["config"]:
+    def _refuse_moving_inputs(
+        self, name: str, manifest: Mapping[str, Any], config: Any, stamps: Mapping[str, list[int]]
+    ) -> None:
+        """A file outside the store that changed while the step read it, be it for a moment, would be cached under the
+        wrong key."""
+        if self.key_fields(name) != manifest["config"] or content_stamps(config) != stamps:
             raise StepError(
                 f"a file that step {name!r} reads changed while it ran; nothing was kept",
                 remedy="Run the command again when the file is complete.",

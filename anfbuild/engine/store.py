@@ -31,7 +31,7 @@ from typing import Any
 
 from anfbuild.engine.files import CHUNK, NotRegular, copy_verified, hash_regular, read_regular
 from anfbuild.engine.key import canonical, file_sha256
-from anfbuild.engine.result import Result, from_action_result, to_action_result
+from anfbuild.engine.result import Result, from_action_result, is_inside, to_action_result
 from anfbuild.errors import StepError
 
 FORMAT = 1
@@ -83,7 +83,8 @@ class Store:
         return found
 
     def commit(self, key: str, folder: Path, meta: Mapping[str, Any], *, private: bool = False) -> Result:
-        """Take the files of `folder` as the result under `key`, replacing what was there."""
+        """Take the files of `folder` as the result under `key`, replacing what was there. Links are a StepError."""
+        _refuse_odd_files(folder)
         found = {path: file_sha256(path) for path in sorted(p for p in folder.rglob("*") if p.is_file())}
         files = {
             PurePosixPath(path.relative_to(folder)).as_posix(): (sha, path.stat().st_size)
@@ -362,6 +363,16 @@ class Store:
                 where=str(folder),
                 remedy="Set ANFBUILD_CACHE to a folder that this user can write.",
             ) from error
+
+
+def _refuse_odd_files(folder: Path) -> None:
+    """StepError for what an entry cannot list: it would be lost, or the entry taken for damaged each time."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise StepError(f"the step left {name!r}, which is neither a file nor a folder")
+        if not is_inside(name):
+            raise StepError(f"the step left {name!r}, a name that cannot be kept")
 
 
 def parse_entry(key: str, data: bytes) -> Result:

@@ -10,6 +10,7 @@ from anfbuild.graph.edit import PassResult
 from anfbuild.graph.model import check
 from anfbuild.graph.passes import (
     accept,
+    drop_remarks,
     fix_inputs,
     fold_affine,
     fold_batchnorm,
@@ -32,13 +33,14 @@ def clean(
 
     The copy computes the same floats with static shapes only (all in value_info), opset 17 to 21, constants as
     initializers, BatchNormalization folded, the graph outputs `outputs` (None: all), no dead nodes, and a name of its
-    own for every node. metadata_props stay. `input_shapes` are in the model's own order of dimensions.
+    own for every node, and no remarks. metadata_props stay. `input_shapes` are in the model's own order of dimensions.
     Nodes with subgraphs stay as they are.
 
     Raises RecipeError for shapes and names that do not fit the model, StepError for what a model must not have.
     """
     clean = onnx.ModelProto()
     clean.CopyFrom(model)
+    drop_remarks.run(clean)
     results = [
         accept.run(clean),
         prune_outputs.run(clean, outputs),

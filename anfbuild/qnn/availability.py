@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import platform
 
 from anfbuild.compat.compiler import DISTRIBUTION, no_wheel
 
@@ -12,3 +13,13 @@ def unavailable() -> str | None:
     if importlib.util.find_spec("onnxruntime_qnn") is not None:
         return None
     return no_wheel() or f"{DISTRIBUTION} is not installed"
+
+
+def compiler() -> dict[str, str | None]:
+    """What of this host decides what its steps make, as a recipe's `host` names it.
+
+    `no_compiler`: why there is none, or None. `runs_on`: where a context binary runs, `emulator` or, on the machines
+    that may have the NPU itself, their kind.
+    """
+    machine = platform.machine()
+    return {"no_compiler": unavailable(), "runs_on": machine if machine in ("aarch64", "ARM64") else "emulator"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +55,9 @@ def emulate(
         (work / "feeds").mkdir()
         for number, feed in enumerate(feeds):
             write_arrays(work / "feeds" / f"{number:06d}.npz", feed)
-        request = {
-            "provider_options": options.provider_options(),
-            "context": str((context_dir / context.MODEL).resolve()),
-        }
+        # Named from the worker's own folder: the runtime takes no path that the locale cannot tell it.
+        shutil.copytree(context_dir, work / "context")
+        request = {"provider_options": options.provider_options(), "context": f"context/{context.MODEL}"}
         timeout_s = load_timeout_s + frame_timeout_s * len(feeds)
         response = process.run(work, "emulate", request, timeout_s=timeout_s, memory_gb=memory_gb)
         _raise_refusal(response, "run the context binary")

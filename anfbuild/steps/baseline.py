@@ -27,7 +27,8 @@ class Baseline:
 @step(needs=("convert", "dataset/evaluation"), config=Baseline)
 def baseline(job: Job[Baseline]) -> None:
     """Let the float model answer the evaluation samples."""
-    from anfbuild import graph, tasks
+    from anfbuild import tasks
+    from anfbuild.graph import run_each
 
     task = tasks.get(job.config.kind, task_options(job.config.task))
     sizes: list[tuple[int, int]] = []
@@ -39,6 +40,6 @@ def baseline(job: Job[Baseline]) -> None:
 
     answers = [
         task.decode(outputs, size)
-        for outputs, size in zip(graph.run_each(job.inputs["convert"] / "model.onnx", feeds()), sizes, strict=False)
+        for outputs, size in zip(run_each(job.inputs["convert"] / "model.onnx", feeds()), sizes, strict=False)
     ]
     write_json(job.output / "baseline.json", {"answers": answers})

@@ -22,12 +22,13 @@ class Calibrate:
 @step(needs=("condition", "dataset/calibration"), config=Calibrate)
 def calibrate(job: Job[Calibrate]) -> None:
     """Run the float model over the calibration samples and gather statistics."""
-    from anfbuild import graph, tasks
+    from anfbuild import tasks
+    from anfbuild.graph import load
     from anfbuild.quantization.statistics import collect
 
     task = tasks.get(job.config.task, {})
     statistics = collect(
-        graph.load(job.inputs["condition"] / "model.onnx"),
+        load(job.inputs["condition"] / "model.onnx"),
         (
             (sample.name, feeds)
             for sample, feeds in read_feeds(job.inputs["dataset/calibration"], task, job.config.inputs)

@@ -19,18 +19,18 @@ class Convert:
 @step(needs=("fetch",), config=Convert)
 def convert(job: Job[Convert]) -> None:
     """Convert the source model to a clean float ONNX model."""
-    from anfbuild import graph
+    from anfbuild.graph import clean, interface, load, node_macs, save
 
-    source = graph.load(job.inputs["fetch"] / "model.onnx")
-    model, passes = graph.clean(source, job.config.shapes, job.config.outputs)
-    graph.save(model, job.output / "model.onnx")
-    macs = graph.node_macs(model)
+    source = load(job.inputs["fetch"] / "model.onnx")
+    model, passes = clean(source, job.config.shapes, job.config.outputs)
+    save(model, job.output / "model.onnx")
+    macs = node_macs(model)
     write_json(
         job.output / "convert.json",
         {
             "nodes": {"source": len(source.graph.node), "converted": len(model.graph.node)},
             "macs": sum(macs.values()),
-            "interface": graph.interface(model),
+            "interface": interface(model),
             "passes": [dataclasses.asdict(result) for result in passes],
         },
     )

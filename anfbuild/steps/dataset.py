@@ -27,13 +27,14 @@ class Dataset:
 @step(needs=("assets",), config=Dataset)
 def dataset(job: Job[Dataset]) -> None:
     """Make the samples for calibration and for evaluation."""
-    from anfbuild import datasets, tasks
+    from anfbuild import tasks
+    from anfbuild.datasets import write
 
     config = job.config
     task = tasks.get(config.task, {})
     truths = {}
     for split, samples in (("calibration", config.samples), ("evaluation", config.evaluation_samples)):
-        truths = datasets.write(
+        truths = write(
             config.kind,
             folder=job.output / split,
             split=split,

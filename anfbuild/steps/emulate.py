@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Emulate:
-    """How many samples are emulated, on which chip."""
+    """How many samples are emulated, on which chip; on a machine that may have it, they run on the chip itself."""
 
     samples: int = at("emulate.samples")
     inputs: dict[str, dict[str, Any]] = at("model.inputs.*")
@@ -34,12 +34,13 @@ class Emulate:
     soc_model: int = at("target.soc_model")
     arch: str = at("target.arch")
     vtcm_mb: int = at("target.vtcm_mb")
+    runs_on: str = at("host.runs_on")
 
 
 @step(needs=("prepare", "quantize", "dataset/evaluation"), config=Emulate)
 def emulate(job: Job[Emulate]) -> None:
     """Run the QDQ model on the CPU and the context binary on the HTP emulator, and compare them."""
-    from anfbuild import graph
+    from anfbuild.graph import run_each
     from anfbuild.quantization.agreement import agreement
     from anfbuild.quantization.encodings import Encodings
 
@@ -51,7 +52,7 @@ def emulate(job: Job[Emulate]) -> None:
 
     def run_on_cpu() -> None:
         feeds = takewhile(lambda _: not stopped.is_set(), _feeds(job))
-        for index, outputs in enumerate(graph.run_each(job.inputs["quantize"] / "model.onnx", feeds)):
+        for index, outputs in enumerate(run_each(job.inputs["quantize"] / "model.onnx", feeds)):
             write_outputs(job.output / "cpu", index, outputs, encodings)
             references.extend([outputs] if index < samples else [])
 

@@ -23,14 +23,15 @@ class Evaluate:
 @step(needs=("baseline", "quantize", "emulate", "dataset/evaluation", "dataset/truth"), config=Evaluate)
 def evaluate(job: Job[Evaluate]) -> None:
     """Score the float, quantized and emulated model with the task's metric."""
-    from anfbuild import datasets, tasks
+    from anfbuild import tasks
+    from anfbuild.datasets import read
     from anfbuild.quantization.encodings import Encodings
     from anfbuild.tasks.compare import compare
 
     task = tasks.get(job.config.kind, task_options(job.config.task))
     encodings = Encodings.from_json(read_json(job.inputs["quantize"] / "encodings.json"))
     truths = read_json(job.inputs["dataset/truth"] / "truth.json")
-    samples = [(sample.name, sample.image.shape[:2]) for sample in datasets.read(job.inputs["dataset/evaluation"])]
+    samples = [(sample.name, sample.image.shape[:2]) for sample in read(job.inputs["dataset/evaluation"])]
     answers = {
         unit: [
             task.decode(outputs, size)

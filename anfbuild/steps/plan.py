@@ -18,13 +18,13 @@ class Plan:
 @step(needs=("quantize",), config=Plan)
 def plan(job: Job[Plan]) -> None:
     """Assign the model's blocks to units."""
-    from anfbuild import graph
+    from anfbuild.graph import interface, load
 
-    interface = graph.interface(graph.load(job.inputs["quantize"] / "model.onnx"))
+    ends = interface(load(job.inputs["quantize"] / "model.onnx"))
     block = {
         "name": "block_0",
         "unit": "HTP",
-        "inputs": sorted(interface["inputs"]),
-        "outputs": sorted(interface["outputs"]),
+        "inputs": sorted(ends["inputs"]),
+        "outputs": sorted(ends["outputs"]),
     }
     write_json(job.output / "plan.json", {"backend": job.config.backend, "blocks": [block]})

@@ -12,23 +12,24 @@ from anfbuild.steps.files import read_json, write_json
 
 @dataclasses.dataclass(frozen=True)
 class Prepare:
-    """The chip to compile for."""
+    """The chip to compile for, and why this host cannot compile, if it cannot."""
 
     soc_model: int = at("target.soc_model")
     arch: str = at("target.arch")
     vtcm_mb: int = at("target.vtcm_mb")
+    no_compiler: str | None = at("host.no_compiler")
 
 
 @step(needs=("quantize", "plan"), config=Prepare)
 def prepare(job: Job[Prepare]) -> None:
     """Compile the QDQ model to a context binary for the target."""
-    from anfbuild import graph, placement, qnn
+    from anfbuild import placement, qnn
+    from anfbuild.graph import load
     from anfbuild.qnn.compile import compile_context
 
     _require_one_htp_block(read_json(job.inputs["plan"] / "plan.json"))
-    reason = qnn.unavailable()
-    if reason is not None:
-        write_json(job.output / "prepare.json", {"available": False, "reason": reason})
+    if job.config.no_compiler is not None:
+        write_json(job.output / "prepare.json", {"available": False, "reason": job.config.no_compiler})
         return
     source = job.inputs["quantize"] / "model.onnx"
     options = qnn.Options(soc_model=job.config.soc_model, arch=job.config.arch, vtcm_mb=job.config.vtcm_mb)
@@ -38,7 +39,7 @@ def prepare(job: Job[Prepare]) -> None:
             f"the compiled graph computes on floating point ({compiled.float_tensors} tensors), not on integers",
             remedy="The quantized model lost its encodings on the way; look at encodings.json (goal=quantize).",
         )
-    rows = placement.table(graph.load(source), compiled)
+    rows = placement.table(load(source), compiled)
     placement.write_csv(rows, job.output / "placement.csv")
     write_json(
         job.output / "prepare.json",

@@ -21,16 +21,16 @@ class Quantize:
 @step(needs=("condition", "calibrate"), config=Quantize)
 def quantize(job: Job[Quantize]) -> None:
     """Turn statistics into encodings and write the QDQ model."""
-    from anfbuild import graph
+    from anfbuild.graph import load, save
     from anfbuild.quantization.quantize import quantize as make_qdq
     from anfbuild.quantization.statistics import Statistics
 
     model, encodings = make_qdq(
-        graph.load(job.inputs["condition"] / "model.onnx"),
+        load(job.inputs["condition"] / "model.onnx"),
         Statistics.load(job.inputs["calibrate"] / "statistics.npz"),
         scheme=job.config.scheme,
         estimator=job.config.estimator,
         percentile=job.config.percentile,
     )
-    graph.save(model, job.output / "model.onnx")
+    save(model, job.output / "model.onnx")
     write_json(job.output / "encodings.json", encodings.to_json())

@@ -22,7 +22,7 @@ def read_feeds(
     folder: Path, task: Task, inputs: Mapping[str, Any], limit: int | None = None
 ) -> Iterator[tuple[Sample, dict[str, np.ndarray]]]:
     """The samples of `folder` in order, each with the arrays that `task` makes of it: {input: array}."""
-    from anfbuild import datasets
+    from anfbuild.datasets import read
 
-    for sample in datasets.read(folder, limit):
+    for sample in read(folder, limit):
         yield sample, {name: task.preprocess(sample.image, spec) for name, spec in inputs.items()}

@@ -21,11 +21,12 @@ class Simulate:
 @step(needs=("quantize", "prepare"), config=Simulate)
 def simulate(job: Job[Simulate]) -> None:
     """Predict the latency on the target."""
-    from anfbuild import graph, simulator
+    from anfbuild import simulator
+    from anfbuild.graph import load
 
     config = job.config
     prediction = simulator.predict(
-        graph.load(job.inputs["quantize"] / "model.onnx"),
+        load(job.inputs["quantize"] / "model.onnx"),
         {"vtcm_mb": config.vtcm_mb, "rates": config.rates},
         config.mode,
         read_json(job.inputs["prepare"] / "prepare.json").get("traffic_mb"),

@@ -26,6 +26,9 @@ MAX_CANDIDATES = 1000
 
 DO_NOT_CARE = "###"
 
+_DIGITS = 5
+"""Of a score, after the point: CPUs agree on a mean of probabilities to about seven."""
+
 _WRITE_TRUTH = (
     'Give it in truth.json: {"FILE": {"quads": [[[x, y], [x, y], [x, y], [x, y]]], "texts": ["TEXT"]}}; '
     "texts may be left out."
@@ -148,7 +151,7 @@ def _mean_inside(heat: NDArray[np.float32], rectangle: Rectangle) -> float:
     (ux, uy), (a, b) = rectangle.axis, rectangle.half
     inside = (np.abs(x * ux + y * uy) <= a) & (np.abs(y * ux - x * uy) <= b)
     values = heat[low[1] : high[1], low[0] : high[0]][inside]
-    return float(values.mean(dtype=np.float64)) if values.size else 0.0
+    return round(float(values.mean(dtype=np.float64)), _DIGITS) if values.size else 0.0
 
 
 def _truth(truth: Prediction, name: str) -> tuple[list[list[Point]], list[list[Point]]]:

@@ -203,6 +203,41 @@ def test_a_folder_that_is_gone(
     assert main(["--version"]) == 0
 
 
+LOST = """
+import signal, sys, threading
+from anfbuild.cli import interruption, main
+from anfbuild.errors import StepError
+
+def build(recipe, project, **_):
+    try:
+        signal.raise_signal(signal.{name})
+    except KeyboardInterrupt:
+        {then}
+
+interruption.PATIENCE_S = 0.1
+sys.exit(main(["+recipe=plain", "--json"], build=build))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("then", ["raise ImportError('initialization failed')", "raise StepError('broke')"])
+def test_an_error_that_code_of_others_makes_of_an_interruption_is_one(name: str, then: str) -> None:
+    ran = python("-c", LOST.format(name=name, then=then))
+    assert ran.returncode == 130
+    assert json.loads(ran.stdout)["exit_code"] == 130
+    assert "run the same command again to go on" in ran.stderr
+    assert "broke" not in ran.stderr
+    assert "failed" not in ran.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no such timer")
+def test_a_build_that_does_not_end_when_it_is_told_to_is_ended() -> None:
+    ran = python("-c", LOST.format(name="SIGTERM", then="threading.Event().wait(60)"))
+    assert ran.returncode == 130
+    assert ran.stderr == "anfbuild: interrupted; finished steps are kept: run the same command again to go on\n"
+
+
 def test_an_interruption_while_source_text_is_run_keeps_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "interrupted.py").write_text(
         "import sys\n"

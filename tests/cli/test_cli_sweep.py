@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from anfbuild.cli import main
+from anfbuild.errors import StepError
 
 pytestmark = pytest.mark.usefixtures("project")
 
@@ -93,6 +96,22 @@ def test_an_interrupted_sweep_keeps_what_is_done(project: Path, build: Any, caps
     assert document["exit_code"] == 130
     assert [job["overrides"] for job in document["jobs"]] == [["dataset.samples=4"]]
     assert "run the same command again to go on" in captured.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
+def test_a_sweep_goes_no_further_where_a_job_made_an_error_of_an_interruption(
+    build: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lost(*arguments: Any, **options: Any) -> Any:
+        if build.calls:
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+            raise StepError("broke")
+        return build(*arguments, **options)
+
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,5,6", "--json"], build=lost) == 130
+    assert len(build.calls) == 1
+    assert json.loads(capsys.readouterr().out)["exit_code"] == 130
 
 
 def test_a_sweep_interrupted_at_once_leaves_nothing(

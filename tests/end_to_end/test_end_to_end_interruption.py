@@ -1,8 +1,7 @@
-"""Interrupted, killed and shared builds: what is finished is kept, and what comes out is what it would have been."""
+"""Interrupted and killed builds, and stores that cannot be used: what is finished is kept."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -64,29 +63,6 @@ def _environment(process: Path) -> bytes:
         return (process / "environ").read_bytes()
     except OSError:
         return b""
-
-
-def test_two_builds_at_once_run_each_step_once(alone: Project) -> None:
-    both = [alone.start("+recipe=mine", "--json") for _ in range(2)]
-    said = [process.communicate(timeout=300) for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    ran = [step["step"] for out, _ in said for step in json.loads(out)["steps"] if not step["hit"]]
-    assert sorted(ran) == sorted(set(ran))
-    documents = [json.loads(out) for out, _ in said]
-    assert documents[0]["results"] == documents[1]["results"]
-
-
-def test_damaged_bytes_are_put_aside_and_built_again(alone: Project) -> None:
-    assert alone.run("+recipe=mine").code == 0
-    package = alone.folder / "artifacts" / "builds" / "mine" / "latest" / "mine.anf"
-    good = package.read_bytes()
-    for blob in (alone.store / "cas").rglob("*"):
-        if blob.is_file():
-            blob.chmod(0o644)
-            blob.write_bytes(b"x" * blob.stat().st_size)
-    again = alone.run("+recipe=mine", "--json")
-    assert again.code == 0, again.err
-    assert package.read_bytes() == good
 
 
 def test_a_store_that_is_a_file(tiny: Project, tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anfbuild.engine.key import action_key, canonical, content_digest, lookup, read_slice
@@ -176,6 +178,36 @@ def test_a_folder_is_what_lies_below_it_links_followed(tmp_path: Path) -> None:
     assert len(set(digests)) == len(digests)
     shutil.copytree(folder, tmp_path / "copy")  # links become folders
     assert digest(tmp_path / "copy") == digests[-1]
+
+
+NAMES = st.sampled_from(["a", "b", "a.b", "é", " "])
+TREES = st.recursive(st.binary(max_size=2), lambda below: st.dictionaries(NAMES, below, max_size=3), max_leaves=5)
+
+
+def plant(path: Path, tree: bytes | dict[str, Any]) -> None:
+    if isinstance(tree, bytes):
+        path.write_bytes(tree)
+    else:
+        path.mkdir()
+        for name, below in tree.items():
+            plant(path / name, below)
+
+
+@settings(deadline=None)
+@given(TREES, TREES)
+def test_content_has_one_digest_if_names_and_bytes_are_the_same(one: Any, two: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, tree in (("one", one), ("two", two), ("same", one)):
+            plant(Path(folder, name), tree)
+        found = [digest(Path(folder, name)) for name in ("one", "two", "same")]
+    assert found[0] == found[2]
+    assert (found[0] == found[1]) is (one == two)
+
+
+def test_a_file_is_no_folder_whatever_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(canonical({}))
+    assert digest(tmp_path / "folder") != digest(tmp_path / "file")
 
 
 @pytest.mark.parametrize("target", [".", "..", "other"])

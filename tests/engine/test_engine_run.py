@@ -197,6 +197,42 @@ def test_content_fields_enter_the_key_by_content_and_not_by_path(tmp_path: Path)
     assert build(tmp_path, file="b.txt").key("words") != keys[0]
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_a_file_that_changes_while_a_step_reads_it_is_refused(tmp_path: Path, back: bool) -> None:
+    file = tmp_path / "in.txt"
+    file.write_text("one")
+
+    def read(job: Job[toy.Words]) -> None:
+        assert job.config.file is not None
+        file.write_text("two")
+        (job.output / "read.txt").write_text(job.config.file.read_text())
+        if back:
+            file.write_text("one")
+
+    run = build(tmp_path, {"read": Step("read", (), toy.Words, read)}, file="in.txt")
+    assert not run.run("read")
+    assert isinstance(run.error, StepError)
+    assert "changed while it ran; nothing was kept" in str(run.error)
+    assert not (tmp_path / "store" / "ac").exists()
+
+
+@pytest.mark.parametrize(
+    ("leave", "words"),
+    [
+        (lambda output: (output / "a").symlink_to("b"), "'a', which is neither a file nor a folder"),
+        (lambda output: (output / "a").symlink_to("/"), "'a', which is neither a file nor a folder"),
+        (lambda output: os.mkfifo(output / "a"), "'a', which is neither a file nor a folder"),
+        (lambda output: (output / "a:b").touch(), "'a:b', a name that cannot be kept"),
+    ],
+)
+def test_what_an_entry_cannot_list_is_refused(tmp_path: Path, leave: Callable[[Path], None], words: str) -> None:
+    run = build(tmp_path, {"odd": Step("odd", (), toy.Words, lambda job: leave(job.output))})
+    assert not run.run("odd")
+    assert isinstance(run.error, StepError)
+    assert words in str(run.error)
+    assert not (tmp_path / "store" / "ac").exists()
+
+
 def test_a_missing_content_file_is_the_recipes_fault(tmp_path: Path) -> None:
     (tmp_path / "gone.text").touch()
     run = build(tmp_path, file="gone.txt")

@@ -125,7 +125,7 @@ def no_plugin(_group: str, _name: object) -> None:
 def fields(tree: dict[str, Any], project: Path) -> dict[str, dict[str, Any]]:
     """Step -> the part of its key that comes from the recipe, as the build composes it."""
     required = [{"part": part, "required": version} for part, version in tree["versions"].items()]
-    whole = {**tree, "host": {"versions": required}}
+    whole = {**tree, "host": {"versions": required, "no_compiler": None, "runs_on": "emulator"}}
     return {name: key_values(read_slice(step.config, whole, project), str, no_plugin) for name, step in GRAPH.items()}
 
 

@@ -99,6 +99,6 @@ def test_plan_of_the_htp_backend_is_one_block_with_the_models_own_ends(tmp_path:
 
 def test_prepare_refuses_a_plan_that_it_cannot_compile(tmp_path: Path, converted: Path) -> None:
     (tmp_path / "plan.json").write_text(json.dumps({"blocks": [{"unit": "HTP"}, {"unit": "CPU"}]}))
-    config = {"soc_model": 57, "arch": "v75", "vtcm_mb": 8}
+    config = {"soc_model": 57, "arch": "v75", "vtcm_mb": 8, "no_compiler": None}
     with pytest.raises(StepError, match="blocks on HTP, CPU"):
         run(tmp_path, "prepare", config, {"quantize": converted, "plan": tmp_path})
