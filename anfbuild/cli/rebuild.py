@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from anfbuild.cli.build import build
+from anfbuild.cli.build import build, print_event
 from anfbuild.cli.console import Console
 from anfbuild.cli.seam import describe
 from anfbuild.errors import AnfbuildError
@@ -31,7 +31,7 @@ def main() -> None:
     project = Path(request["project"])
     try:
         recipe = compose(request["overrides"], project)
-        outcome = build(recipe, project, latest=False, folder=Path(request["files"]), report=Console())
+        outcome = build(recipe, project, latest=False, folder=Path(request["files"]), notify=lambda event: print_event(event, Console()))
         document = outcome.to_json()
     except AnfbuildError as error:
         document = {"exit_code": error.exit_code, "error": describe(error)}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from anfbuild.engine.run import Event
 from anfbuild.errors import AnfbuildError, GateError, StepError
 
 RATES = "rates: {conv_tmac_s: 27.5, weight_gb_s: 55.5, fixed_ms: 0.05, fitted: [w8a8]}\n"
@@ -52,10 +53,10 @@ class Build:
 
     calls: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
-    def __call__(self, recipe: Any, project: Path, *, latest: bool, folder: Path | None, report: Any) -> Outcome:
+    def __call__(self, recipe: Any, project: Path, *, latest: bool, folder: Path | None, notify: Any) -> Outcome:
         samples = recipe.config["dataset"]["samples"]
         self.calls.append({"recipe": recipe, "project": project, "latest": latest, "folder": folder})
-        report.print(f"building {recipe.name}")
+        notify(Event("start", "building", recipe.name))
         print("noise of a library")
         match samples:
             case 100:
