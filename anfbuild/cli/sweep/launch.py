@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -19,6 +18,7 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
 from anfbuild.cli.sweep.jobs import Job
+from anfbuild.cli.sweep.task import Task
 from anfbuild.errors import AnfbuildError, RecipeError, StepError
 from anfbuild.recipe.catalogue import PRIMARY, Catalogue
 from anfbuild.recipe.composition import is_hydra
@@ -43,7 +43,8 @@ _EXTRAS = {
 """Launcher -> the extra of anfbuild that installs it."""
 _LONGEST = 300
 """Characters of another program's message."""
-_BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+_BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
+_BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
 
 class Loader(ConfigLoaderImpl):
@@ -101,16 +102,23 @@ def configuration(lines: Sequence[str], folder: str, task: Sequence[str]) -> Dic
 
 def makes_up_jobs(config: DictConfig) -> bool:
     """Whether the sweeper decides on jobs as it goes, so that nobody else can tell which there will be."""
-    return bool(config.hydra.sweeper._target_ != _BASIC)
+    return bool(config.hydra.sweeper._target_ != _BASIC_SWEEPER)
 
 
 def run(
-    loader: ConfigLoaderImpl, config: DictConfig, task: Callable[[DictConfig], Any], jobs: Sequence[Job]
+    loader: ConfigLoaderImpl, config: DictConfig, task: Task, jobs: Sequence[Job]
 ) -> Iterator[tuple[Job, JobReturn]]:
-    """Run `jobs`, numbered from 0 as they come. Yields each with what came back, batch by batch.
+    """Run `jobs`, which Hydra numbers from 0 as they come. Yields each with what came back, batch by batch, where they
+    ran in other processes.
+
 
     Raises RecipeError for what Hydra refuses, StepError where the launcher gives up.
     """
+    if config.hydra.launcher._target_ == _BASIC_LAUNCHER:
+        # It is a loop in this process, and copies Hydra's configuration five times for each job.
+        for job in jobs:
+            task.run(job.number, job.overrides)
+        return
     with _refusals():
         launcher = Plugins.instance().instantiate_launcher(
             config=config, hydra_context=_context(loader, config), task_function=task
@@ -128,7 +136,7 @@ def outlives(config: DictConfig) -> bool:
     return "submitit" in str(config.hydra.launcher._target_)
 
 
-def run_sweeper(loader: ConfigLoaderImpl, config: DictConfig, task: Callable[[DictConfig], Any]) -> None:
+def run_sweeper(loader: ConfigLoaderImpl, config: DictConfig, task: Task) -> None:
     """Run the jobs that the sweeper makes up. Raises as `run` does."""
     lines = [str(line) for line in config.hydra.overrides.task]
     with _refusals():

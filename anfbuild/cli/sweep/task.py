@@ -54,11 +54,15 @@ class Task:
     origin: tuple[str, int] = dataclasses.field(default_factory=here)
 
     def __call__(self, _config: DictConfig) -> dict[str, Any]:
+        """What a launcher of Hydra's calls."""
         hydra = HydraConfig.get()
         number = int(hydra.job.num) if self.numbers is None else self.numbers[int(hydra.job.num)]
-        overrides = list(
-            map(str, OmegaConf.to_container(hydra.overrides.task, resolve=False))
-        )  # `${x}` is the recipe's
+        lines = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # a `${x}` is the recipe's
+        assert isinstance(lines, list)
+        return self.run(number, [str(line) for line in lines])
+
+    def run(self, number: int, overrides: Sequence[str]) -> dict[str, Any]:
+        """Build one job. What goes wrong is in the record; KeyboardInterrupt passes."""
         varied = tuple(item for item in overrides if item not in self.fixed)
         folder = self.folder / folder_name(number, varied)
         for name, value in self.environment.items():
@@ -102,7 +106,7 @@ class Task:
         finally:
             over.set()
 
-    def _outcome(self, overrides: list[str], folder: Path, reporter: state.Reporter) -> dict[str, Any]:
+    def _outcome(self, overrides: Sequence[str], folder: Path, reporter: state.Reporter) -> dict[str, Any]:
         try:
             recipe = compose(overrides, self.project, self.memory)
             outcome = self.build(recipe, self.project, latest=False, folder=folder, notify=reporter.tell)
