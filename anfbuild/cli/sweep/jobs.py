@@ -17,6 +17,7 @@ LIMIT = 10_000
 """Jobs of one sweep."""
 
 _LONGEST_NAME = 120
+_DIGITS = 15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +58,7 @@ def _check_number(items: Sequence[Override]) -> None:
     if total > LIMIT:
         most, culprit = max(counts)
         raise RecipeError(
-            f"the sweep has {total} jobs, and {LIMIT} are the most; {culprit!r} alone has {most} values",
+            f"the sweep has {_text(total)} jobs, and {LIMIT} are the most; {culprit!r} alone has {_text(most)} values",
             where="command line",
             remedy="Give fewer values, or a range with a larger step: range(START,STOP,STEP).",
         )
@@ -88,6 +89,10 @@ def _length(value: RangeSweep, item: Override) -> int:
         raise RecipeError(
             f"{_line(item)!r} has no end", where="command line", remedy="Give range(START,STOP,STEP), STEP not 0."
         ) from error
+
+
+def _text(count: int) -> str:
+    return str(count) if count < 10**_DIGITS else f"{decimal.Decimal(count):.2E}"
 
 
 def _line(item: Override) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -70,7 +71,11 @@ def check(override: Override, loader: ConfigLoaderImpl) -> None:
             remedy="Remove it.",
         )
     if override.key_or_group == "hydra/launcher":
-        _check_launcher(str(override.value()), loader.get_group_options("hydra/launcher"))
+        _check_launcher(str(override.value()), _installed(loader))
+
+
+def _installed(loader: ConfigLoaderImpl) -> list[str]:
+    return loader.get_group_options("hydra/launcher")
 
 
 def _check_launcher(name: str, installed: Sequence[str]) -> None:
@@ -97,6 +102,10 @@ def configuration(lines: Sequence[str], folder: str, task: Sequence[str]) -> Dic
     with read_write(config), open_dict(config):
         config.hydra.mode = RunMode.MULTIRUN
         config.hydra.overrides.task = list(task)
+        ray = config.hydra.launcher.get("ray")
+        if ray is not None and (ray.init.get("address") or os.environ.get("RAY_ADDRESS")):
+            # The launcher gives the size of a store by default, and Ray refuses that for a cluster that is there.
+            ray.init.setdefault("object_store_memory", None)
     return config
 
 

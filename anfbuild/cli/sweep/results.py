@@ -93,7 +93,7 @@ def record(
 
 def collect(folder: Path, *, interrupted: bool = False, error: AnfbuildError | None = None) -> Sweep:
     """Gather the jobs' records into results.json and results.csv; without a record, nothing is written."""
-    found = [{**record(1), **job} for job in records.records(folder)]
+    found = [job | {name: None for name in record(1) if name not in job} for job in records.records(folder)]
     verdicts = pareto.front([_point(job) for job in found])
     jobs = [{**job, "pareto": verdict} for job, verdict in zip(found, verdicts, strict=True)]
     result = Sweep(folder, jobs, interrupted, error)
