@@ -31,7 +31,13 @@ def main() -> None:
     project = Path(request["project"])
     try:
         recipe = compose(request["overrides"], project)
-        outcome = build(recipe, project, latest=False, folder=Path(request["files"]), notify=lambda event: print_event(event, Console()))
+        outcome = build(
+            recipe,
+            project,
+            latest=False,
+            folder=Path(request["files"]),
+            notify=lambda event: print_event(event, Console()),
+        )
         document = outcome.to_json()
     except AnfbuildError as error:
         document = {"exit_code": error.exit_code, "error": describe(error)}

@@ -15,6 +15,8 @@ from anfbuild.errors import AnfbuildError
 
 HEADINGS = ("job", "overrides", "exit", "accuracy", "latency ms", "package MB", "key", "Pareto")
 _NONE = "–"
+_NO_FIGURES = ("overrides", "results", "error", "planned", "steps", "failed", "pareto")
+"""What of a job's record is no cell of results.csv as it is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,12 +90,17 @@ def record(
         "package_mb": None if size is None else size / 1e6,
         "error": error,
         "results": results,
+        "planned": [],
+        "steps": [],
+        "failed": None,
     }
 
 
 def collect(folder: Path, *, interrupted: bool = False, error: AnfbuildError | None = None) -> Sweep:
     """Gather the jobs' records into results.json and results.csv; without a record, nothing is written."""
-    found = [job | {name: None for name in record(1) if name not in job} for job in records.records(folder)]
+    found = [
+        job | {name: value for name, value in record(1).items() if name not in job} for job in records.records(folder)
+    ]
     verdicts = pareto.front([_point(job) for job in found])
     jobs = [{**job, "pareto": verdict} for job, verdict in zip(found, verdicts, strict=True)]
     result = Sweep(folder, jobs, interrupted, error)
@@ -112,7 +119,7 @@ def _point(job: dict[str, Any]) -> pareto.Point | None:
 
 def _row(job: dict[str, Any]) -> dict[str, Any]:
     varied = dict(item.lstrip("+~").partition("=")[::2] for item in job["overrides"])
-    figures = {key: job[key] for key in job if key not in ("overrides", "results", "error", "pareto")}
+    figures = {key: job[key] for key in job if key not in _NO_FIGURES}
     verdict = None if job["pareto"] is None else str(job["pareto"]).lower()
     return {"job": job["job"], **varied, **figures, "pareto": verdict, "error": (job["error"] or {}).get("what")}
 
@@ -121,7 +128,8 @@ def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     partial = path.with_name(f".{secrets.token_hex(8)}.partial")
     try:
-        with partial.open("w", encoding="utf-8", newline="") as stream:
+        # The name of a file that is no text, in a message, is no reason to lose the table.
+        with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
             writer = csv.DictWriter(stream, columns)
             writer.writeheader()
             writer.writerows(rows)

@@ -120,7 +120,12 @@ class Task:
         if outcome.error is not None:
             self._trace(outcome.error)
         told = describe(outcome.error) if outcome.error is not None else None
-        return record(outcome.exit_code, key=outcome.key, results=outcome.results, error=told)
+        return {
+            **record(outcome.exit_code, key=outcome.key, results=outcome.results, error=told),
+            "planned": list(outcome.planned),
+            "steps": list(outcome.steps),
+            "failed": outcome.failed,
+        }
 
     def _trace(self, error: BaseException) -> None:
         if self.debug:
