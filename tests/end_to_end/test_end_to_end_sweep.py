@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from projects import Project, write_tiny
 
 JOBLIB = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+RAY = ("hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2")
 SWEEP = ("-m", "+recipe=mine", "calibration=minmax,percentile", "quantization=int8,int8_per_channel")
 QUICK = (*SWEEP, "goal=quantize")
 
@@ -96,10 +97,17 @@ def test_a_killed_sweep_goes_on(tiny: Project) -> None:
     assert len(list(folder_of(tiny).glob("*/job.json"))) == 4
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
-def test_an_interruption_ends_the_workers(tiny: Project, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "launcher"),
+    [
+        (signal.SIGINT, JOBLIB),
+        pytest.param(signal.SIGTERM, JOBLIB, marks=pytest.mark.full),
+        pytest.param(signal.SIGINT, RAY, marks=pytest.mark.full),
+    ],
+)
+def test_an_interruption_ends_the_workers(tiny: Project, number: signal.Signals, launcher: Sequence[str]) -> None:
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
-    process = start_and_wait(tiny, *QUICK, *JOBLIB, line="job 1 started")
+    process = start_and_wait(tiny, *QUICK, *launcher, line="job 1 started")
     os.kill(process.pid, number)
     process.communicate(timeout=60)
     assert process.returncode == 130

@@ -6,6 +6,7 @@ The jobs say it in their folders, so any launcher will do that shares a file sys
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import threading
 import time
@@ -35,7 +36,7 @@ class Progress:
         self._folder = folder
         self._total = total
         self._console = console
-        self._states: dict[int, State] = {}
+        self._states: dict[int, tuple[State, float]] = {}
         self._seen: dict[str, tuple[int, int]] = {}
         self._finished = ended
         self._over = threading.Event()
@@ -50,7 +51,7 @@ class Progress:
 
             self._live = Live(
                 console=RichConsole(file=self._console.stream),
-                get_renderable=lambda: live_table(list(self._states.values()), self._finished, self._total),
+                get_renderable=lambda: live_table(self._now(), self._finished, self._total),
                 transient=True,
             )
             self._live.start()
@@ -72,6 +73,14 @@ class Progress:
             started = time.monotonic()
             self._look()
             pause = max(_POLL_S, _SHARE * (time.monotonic() - started))
+
+    def _now(self) -> list[State]:
+        """The states with the time that has passed since they were told."""
+        now = time.monotonic()
+        return [
+            known if known.ended else dataclasses.replace(known, seconds=known.seconds + now - told)
+            for known, told in list(self._states.values())
+        ]
 
     def _mark(self) -> None:
         """Take what earlier runs of the sweep left for seen."""
@@ -98,11 +107,11 @@ class Progress:
                     yield name
 
     def _show(self, new: State) -> None:
-        old = self._states.get(new.job)
-        self._states[new.job] = new
+        known = new.job in self._states
+        self._states[new.job] = new, time.monotonic()
         if new.state in (state.DONE, state.FAILED):
             self._finished += 1
-        if self._live is None and (old is None or new.ended):
+        if self._live is None and (not known or new.ended):
             self._console.print(line(new, self._finished, self._total))
 
 
