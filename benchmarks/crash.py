@@ -2,8 +2,9 @@
 
 Each event starts the tiny project of the tests in a store of its own and breaks it off at a moment that is spread over
 a whole build. Afterwards the store holds nothing that is wrong, and the next build, undisturbed, gives the bytes that a
-clean one gives: every exported file, and what every entry of the store lists. A disk of its own (a tmpfs, which takes
-rights that not everybody has) fills up, or becomes read-only. Prints a Markdown table; about three minutes for 60 events.
+clean one gives: every exported file, and what every entry of the store lists. A disk of its own (a tmpfs, which
+takes rights that not everybody has) fills up, or becomes read-only. Prints a Markdown table; about three minutes for 60
+events.
 """
 
 from __future__ import annotations

@@ -159,11 +159,11 @@ def _real_build(arguments: Arguments) -> Build:
 def _single(
     arguments: Arguments, project: Path, build: Build, console: Console
 ) -> tuple[int, dict[str, Any], dict[str, Any]]:
-    from anfbuild.cli.build import store_root
+    from anfbuild.cli.build import print_event, store_root
     from anfbuild.recipe import compose
 
     recipe = compose(arguments.overrides, project, store_root(project) / "memo" / "recipes")
-    outcome = build(recipe, project, latest=True, folder=None, report=console)
+    outcome = build(recipe, project, latest=True, folder=None, notify=lambda event: print_event(event, console))
     if outcome.summary:
         console.table(outcome.summary)
     if outcome.folder is not None:
@@ -185,13 +185,20 @@ def _single(
 def _sweep(
     arguments: Arguments, project: Path, build: Build, console: Console
 ) -> tuple[int, dict[str, Any], dict[str, Any]]:
-    from anfbuild.cli.sweep import sweep
+    from anfbuild.cli.sweep import HEADINGS, resume, sweep
 
-    result = sweep(arguments.overrides, project, build, console, debug=arguments.debug)
-    console.table(result.table(), headings=("job", "overrides", "exit", "accuracy", "latency ms", "key"))
+    if (name := arguments.options.get("--resume")) is not None:
+        result = resume(name, project, build, console, debug=arguments.debug)
+    else:
+        result = sweep(arguments.overrides, project, build, console, debug=arguments.debug)
+    for error in result.errors():
+        console.print(error)
+    console.table(result.table(), headings=HEADINGS)
     console.print(f"results: {result.folder}")
     if result.interrupted:
-        _stderr(INTERRUPTED)
+        _stderr(f"{INTERRUPTED}, or anfbuild -m --resume {result.folder.name}")
+    elif result.error is not None:
+        _stderr(str(result.error))
     return result.exit_code, result.to_json(), {job["folder"]: job for job in result.jobs}
 
 

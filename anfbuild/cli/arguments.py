@@ -78,6 +78,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     arguments = Arguments(verb, tuple(words), options, tuple(overrides), **flags)
     if not arguments.help:
         _check_words(words, verb, expected.words)
+        _check_resume(arguments)
     return arguments
 
 
@@ -122,6 +123,22 @@ def _check_words(words: Sequence[str], verb: str | None, expected: Sequence[str]
         where="command line",
         remedy=f"Write anfbuild {' '.join([verb, *expected])} ...",
     )
+
+
+def _check_resume(arguments: Arguments) -> None:
+    """A sweep goes on with the jobs that it has."""
+    if "--resume" not in arguments.options or arguments.verb is not None:
+        return
+    if not arguments.multirun:
+        raise RecipeError(
+            "--resume goes on with a sweep", where="command line", remedy="Write anfbuild -m --resume ID."
+        )
+    if arguments.overrides:
+        raise RecipeError(
+            f"{arguments.overrides[0]!r} cannot be given with --resume: a sweep goes on with its own overrides",
+            where="command line",
+            remedy="Remove it, or start a new sweep without --resume: finished steps are in the store.",
+        )
 
 
 def _check_config(value: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import platform
@@ -18,6 +19,8 @@ from anfbuild.cli.located import located
 from anfbuild.cli.preflight import check
 from anfbuild.cli.seam import describe
 from anfbuild.engine.cache import Cache
+from anfbuild.engine.code import CodeIndex
+from anfbuild.engine.memo import Memo
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.store import Store
 from anfbuild.errors import AnfbuildError, GateError, StepError
@@ -71,7 +74,13 @@ class Outcome:
 
 
 def build(
-    recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, report: Console, lock: str | None = None
+    recipe: Recipe,
+    project: Path,
+    *,
+    latest: bool,
+    folder: Path | None,
+    notify: Callable[[Event], None],
+    lock: str | None = None,
 ) -> Outcome:
     """Bring the recipe's goal up to date and export it.
 
@@ -85,7 +94,7 @@ def build(
     planned: Sequence[str] = ()
     builds = project / "artifacts" / "builds" / recipe.name
     try:
-        run = make(recipe, project, lambda event: _print(event, report))
+        run = make(recipe, project, notify)
         goal = recipe.config["goal"]
         planned = run.ancestors(goal)
         finish = _finish(run, recipe, project, lock)
@@ -148,6 +157,7 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Buil
     from anfbuild.steps import GRAPH
 
     config = recipe.config
+    store = Store(store_root(project))
     private = {
         *(("fetch",) if config["source"]["private"] else ()),
         *(("assets", "dataset") if config["dataset"]["private"] else ()),
@@ -156,13 +166,19 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Buil
         recipe.name,
         GRAPH,
         {**config, "host": {"versions": check(config), **compiler()}},
-        Cache(Store(store_root(project))),
+        Cache(store),
         project=project,
-        package=PACKAGE,
+        code=_code(store.memo_file),
         notify=notify,
         private=private,
         host=host,
     )
+
+
+@functools.cache
+def _code(memo: Path) -> CodeIndex:
+    """Our code and what was worked out about files, for all builds of this process that use the memo."""
+    return CodeIndex(PACKAGE.name, PACKAGE, Memo(memo))
 
 
 def store_root(project: Path) -> Path:
@@ -181,7 +197,8 @@ def _system() -> dict[str, str]:
     return {"system": platform.system(), "machine": platform.machine(), "python": platform.python_version()}
 
 
-def _print(event: Event, console: Console) -> None:
+def print_event(event: Event, console: Console) -> None:
+    """Say in a line what a step is at."""
     words = {"wait": "waiting for another build", "start": "...", "hit": "cached", "failed": "FAILED"}
     end = f"{event.seconds:.1f} s" if event.seconds is not None else words[event.kind]
     console.print(f"{event.step:<10} {end}")

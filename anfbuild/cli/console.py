@@ -22,12 +22,12 @@ class Console:
 
     def print(self, text: str = "") -> None:
         """Print a line now. When the reader has gone, go on in silence: a build must not die of `| head`."""
-        write(f"{visible(text)}\n", self._stream)
+        write(f"{visible(text)}\n", self.stream)
 
     def table(self, rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:
         """Print columns: by rich on a terminal, else as aligned plain text."""
         rows = [[visible(cell) for cell in row] for row in rows]
-        if (stream := self._stream) is not None and stream.isatty():
+        if self.is_terminal:
             self._rich_table(rows, headings)
             return
         lines = [list(headings), *map(list, rows)] if headings else [list(row) for row in rows]
@@ -46,13 +46,19 @@ class Console:
             table.add_column(heading, overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))  # as Text, since a value may hold brackets that are no markup
-        console = RichConsole(file=self._stream)  # honours NO_COLOR
+        console = RichConsole(file=self.stream)  # honours NO_COLOR
         with console.capture() as captured:
             console.print(table)
-        write(captured.get(), self._stream)
+        write(captured.get(), self.stream)
 
     @property
-    def _stream(self) -> TextIO | None:
+    def is_terminal(self) -> bool:
+        """Whether somebody watches."""
+        return self.stream is not None and self.stream.isatty()
+
+    @property
+    def stream(self) -> TextIO | None:
+        """Where it prints at this moment."""
         return sys.stderr if self.use_stderr else sys.stdout
 
 

@@ -11,15 +11,15 @@ import contextlib
 import functools
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from anfbuild.cli.console import Console
 from anfbuild.cli.seam import INTERRUPTED, Build, Outcome
 
 if TYPE_CHECKING:
+    from anfbuild.engine.run import Event
     from anfbuild.recipe import Recipe
 
 EXIT_CODE = 130
@@ -61,12 +61,12 @@ def attentive(build: Build) -> Build:
 
 
 def _build(
-    build: Build, recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, report: Console
+    build: Build, recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, notify: Callable[[Event], None]
 ) -> Outcome:
     if noted():
         raise KeyboardInterrupt
     try:
-        outcome = build(recipe, project, latest=latest, folder=folder, report=report)
+        outcome = build(recipe, project, latest=latest, folder=folder, notify=notify)
     except Exception as error:
         if noted():
             raise KeyboardInterrupt from error

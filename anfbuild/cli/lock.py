@@ -39,7 +39,7 @@ _HEADER = (
     "# Written by `anfbuild +recipe=NAME --lock`; `--locked` holds a build to it. Commit it; write it again to change "
     "it.\n"
 )
-_NOT_LOCKED = ("run.json", "job.json")
+_NOT_LOCKED = ("run.json", "job.json", "state.json")
 """Files of a build's folder that tell of the run."""
 
 

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 
 from anfbuild.cli import interruption
-from anfbuild.cli.build import build
+from anfbuild.cli.build import build, print_event
 from anfbuild.cli.console import Console
 from anfbuild.cli.seam import describe
 from anfbuild.errors import AnfbuildError
@@ -34,8 +34,13 @@ def _main() -> None:
     project = Path(request["project"])
     try:
         recipe = compose(request["overrides"], project)
-        files = Path(request["files"])
-        outcome = interruption.attentive(build)(recipe, project, latest=False, folder=files, report=Console())
+        outcome = interruption.attentive(build)(
+            recipe,
+            project,
+            latest=False,
+            folder=Path(request["files"]),
+            notify=lambda event: print_event(event, Console()),
+        )
         document = outcome.to_json()
     except AnfbuildError as error:
         document = {"exit_code": error.exit_code, "error": describe(error)}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from anfbuild.cli.console import Console
 from anfbuild.errors import AnfbuildError
 
 if TYPE_CHECKING:
+    from anfbuild.engine.run import Event
     from anfbuild.recipe import Recipe
 
 INTERRUPTED = "interrupted; finished steps are kept: run the same command again to go on"
@@ -40,10 +40,11 @@ class Outcome(Protocol):
 
 
 class Build(Protocol):
-    """Builds a recipe. `latest` moves the recipe's `latest` link; `folder` takes the outputs in its place."""
+    """Builds a recipe. `latest` moves the recipe's `latest` link; `folder` takes the outputs in its place;
+    `notify` is told what the steps are at."""
 
     def __call__(
-        self, recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, report: Console
+        self, recipe: Recipe, project: Path, *, latest: bool, folder: Path | None, notify: Callable[[Event], None]
     ) -> Outcome: ...
 
 

@@ -122,13 +122,14 @@ def _is_inert(node: ast.stmt) -> bool:
 
 
 class CodeIndex:
-    """Closures over the modules of one package. It looks at each file once, and then trusts that look."""
+    """Closures over the modules of one package. It looks at each file once, and then trusts that look: code that was
+    imported does not change either."""
 
     def __init__(self, package: str, root: Path, memo: Memo) -> None:
         """`root` is the folder of the top-level package `package`."""
         self._package = package
         self._root = root
-        self._memo = memo
+        self.memo = memo
         self._files: dict[str, Path] = {}
         self._beside: dict[str, list[str]] = {}
         self._scan()
@@ -241,7 +242,7 @@ class CodeIndex:
         """Import name -> distributions. Slow to find out, so it is remembered until something is (un)installed."""
         if self._owners is None:
             site = next((p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")), sys.prefix)
-            self._owners = self._memo.get(
+            self._owners = self.memo.get(
                 Path(site),
                 lambda _: {k: sorted(set(v)) for k, v in metadata.packages_distributions().items()},
                 "distributions",
@@ -250,7 +251,7 @@ class CodeIndex:
 
     def _facts(self, path: Path) -> dict[str, Any]:
         if path not in self._known:
-            self._known[path] = self._memo.get(path, partial(analyse, self._package), self._kind)
+            self._known[path] = self.memo.get(path, partial(analyse, self._package), self._kind)
         return self._known[path]
 
     def _scan(self) -> None:

@@ -19,7 +19,6 @@ from typing import Any
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
 from anfbuild.engine.key import FORMAT, action_key, content_digest, content_stamps, key_values, read_slice
-from anfbuild.engine.memo import Memo
 from anfbuild.engine.result import Result
 from anfbuild.engine.step import Job, Step
 from anfbuild.engine.store import Damaged
@@ -51,13 +50,14 @@ class Build:
         cache: Cache,
         *,
         project: Path,
-        package: Path,
+        code: CodeIndex,
         notify: Callable[[Event], None],
         private: Iterable[str] = (),
         host: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         """`name` is the recipe's, `tree` the recipe composed, `project` the folder that its relative paths start from,
-        `package` the folder of the Python package that holds the steps. What the steps in `private` make, and all that
+        `code` knows the package that holds the steps; builds of one process share it, as they share the imported code,
+        and its memo of files. What the steps in `private` make, and all that
         is made from it, stays on this machine. What `host` tells is kept with each result as where it was made.
         """
         self.name = name
@@ -66,8 +66,8 @@ class Build:
         self._cache = cache
         self._store = cache.store
         self._project = project
-        self._memo = Memo(self._store.memo_file)
-        self._code = CodeIndex(package.name, package, self._memo)
+        self._memo = code.memo
+        self._code = code
         self._notify = notify
         self._host = host
         self._private = self._descendants(private)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
+from anfbuild.cores import available_cores, told_cores
 from anfbuild.errors import StepError, did_you_mean
 from anfbuild.graph.model import load, serialize
 
@@ -45,7 +45,8 @@ class Session:
     def __init__(
         self, model: onnx.ModelProto | bytes | Path, outputs: Sequence[str] | None = None, threads: int | None = None
     ) -> None:
-        """`outputs` are names of any tensors to return beside the model's own outputs; `threads` None: all cores.
+        """`outputs` are names of any tensors to return beside the model's own outputs; `threads` None: all cores that
+        this process may use.
 
         Raises StepError for a bad model, an unknown name in `outputs`, an operator that the CPU does not know, or an
         input or output that is not a tensor of numbers (strings, sequences).
@@ -118,11 +119,6 @@ def run_each(
         pool.shutdown(cancel_futures=True)
 
 
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _model_bytes(model: onnx.ModelProto | bytes | Path, outputs: Sequence[str]) -> bytes:
     if isinstance(model, bytes) and not outputs:
         return model
@@ -157,8 +153,7 @@ def _make_session(data: bytes, threads: int | None) -> ort.InferenceSession:
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = _FATAL
     options.add_session_config_entry("session.x64quantprecision", "1")
-    if threads is not None:
-        options.intra_op_num_threads = threads
+    options.intra_op_num_threads = threads or told_cores() or 0  # 0: the runtime's own choice, all cores
     try:
         session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime's errors share no other base

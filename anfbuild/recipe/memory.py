@@ -33,7 +33,8 @@ def compose(overrides: Sequence[str], project: Path, memory: Path | None = None)
     if config is not None:
         return Recipe(config["name"], config, lambda key: _compose(overrides, project).place(key))
     recipe = _compose(overrides, project)
-    _save(file, recipe.config)
+    if fingerprint(overrides, project.resolve()) == key:  # else a file changed meanwhile: this may not be the key's
+        _save(file, recipe.config)
     return recipe
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from anfbuild.engine.run import Event
 from anfbuild.errors import AnfbuildError, GateError, StepError
 
 RATES = "rates: {conv_tmac_s: 27.5, weight_gb_s: 55.5, fixed_ms: 0.05, fitted: [w8a8]}\n"
@@ -51,13 +52,15 @@ class Build:
     """Notes its calls. Samples of 100 and more are special, see below."""
 
     calls: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    mended: bool = False
+    """Nothing is special any more but the gate."""
 
-    def __call__(self, recipe: Any, project: Path, *, latest: bool, folder: Path | None, report: Any) -> Outcome:
+    def __call__(self, recipe: Any, project: Path, *, latest: bool, folder: Path | None, notify: Any) -> Outcome:
         samples = recipe.config["dataset"]["samples"]
         self.calls.append({"recipe": recipe, "project": project, "latest": latest, "folder": folder})
-        report.print(f"building {recipe.name}")
+        notify(Event("start", "building", recipe.name))
         print("noise of a library")
-        match samples:
+        match samples if samples == 103 or not self.mended else 0:
             case 100:
                 raise KeyboardInterrupt
             case 101:

@@ -57,7 +57,7 @@ def test_a_build(project: Path, build: Any, capsys: pytest.CaptureFixture[str]) 
     assert call["recipe"].config["dataset"]["samples"] == 4
     assert (call["project"], call["latest"], call["folder"]) == (project, True, None)
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "building plain"
+    assert out[0] == "building   ..."
     assert out[-2:] == ["accuracy  0.89  [f1]", "latency   4 ms  predicted"]
 
 
@@ -156,13 +156,14 @@ def test_any_encoding_of_the_terminal(project: Path, encoding: str) -> None:
 BUILD = """
 import sys
 from anfbuild.cli import main
+from anfbuild.engine.run import Event
 from anfbuild.errors import GateError
 class Outcome:
     exit_code, key, folder, results, summary = 3, "k", None, {}, [("a", "b", "c")]
     error, steps, planned, failed = GateError("a gate"), [], [], None
     def to_json(self): return {}
-def build(recipe, project, *, latest, folder, report):
-    report.print("building")
+def build(recipe, project, *, latest, folder, notify):
+    notify(Event("start", "building"))
     return Outcome()
 sys.exit(main(build=build))
 """

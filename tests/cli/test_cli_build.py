@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from anfbuild.cli.build import Outcome, build, make
-from anfbuild.cli.console import Console
-from anfbuild.engine.run import Build
+from anfbuild.engine.run import Build, Event
 from anfbuild.engine.step import Job, Step
 from anfbuild.engine.store import Store
 from anfbuild.errors import StepError
@@ -40,15 +39,15 @@ GRAPH = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Lines(Console):
-    """Keeps what is printed, and calls `then` with each line."""
+class Events:
+    """Keeps what is told, and calls `then` with each event."""
 
-    lines: list[str] = dataclasses.field(default_factory=list)
-    then: Callable[[str], object] = len
+    kinds: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    then: Callable[[Event], object] = repr
 
-    def print(self, text: str = "") -> None:
-        self.lines.append(text)
-        self.then(text)
+    def __call__(self, event: Event) -> None:
+        self.kinds.append((event.step, event.kind))
+        self.then(event)
 
 
 @pytest.fixture(autouse=True)
@@ -58,12 +57,12 @@ def _toy_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANFBUILD_CACHE", raising=False)
 
 
-def run(project: Path, report: Console) -> Outcome:
-    return build(RECIPE, project, latest=True, folder=None, report=report)
+def run(project: Path, notify: Callable[[Event], None]) -> Outcome:
+    return build(RECIPE, project, latest=True, folder=None, notify=notify)
 
 
 def test_a_build_leaves_its_files_and_a_link_to_them(tmp_path: Path) -> None:
-    outcome = run(tmp_path, Lines())
+    outcome = run(tmp_path, Events())
     assert outcome.error is None
     builds = tmp_path / "artifacts" / "builds" / "plain"
     assert {path.name for path in (builds / "latest").iterdir()} == {
@@ -75,14 +74,14 @@ def test_a_build_leaves_its_files_and_a_link_to_them(tmp_path: Path) -> None:
     }
     assert outcome.folder is not None
     assert {path.name for path in builds.iterdir()} == {"latest", outcome.folder.name}
-    assert run(tmp_path, Lines()).error is None  # the link is replaced
+    assert run(tmp_path, Events()).error is None  # the link is replaced
 
 
 def test_a_folder_in_the_way_of_the_link_is_named_and_nothing_else_is_left(tmp_path: Path) -> None:
     latest = tmp_path / "artifacts" / "builds" / "plain" / "latest"
     latest.mkdir(parents=True)
     (latest / "mine").touch()
-    outcome = run(tmp_path, Lines())
+    outcome = run(tmp_path, Events())
     assert isinstance(outcome.error, StepError)
     assert outcome.error.where == str(latest)
     assert "a folder is in the way of the link 'latest'" in str(outcome.error)
@@ -100,7 +99,7 @@ def test_a_link_that_cannot_be_placed_leaves_nothing_behind(tmp_path: Path, monk
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", refuse)
-    outcome = run(tmp_path, Lines())
+    outcome = run(tmp_path, Events())
     builds = tmp_path / "artifacts" / "builds" / "plain"
     assert isinstance(outcome.error, StepError)
     assert outcome.error.where == str(builds)
@@ -113,6 +112,6 @@ def test_a_build_that_waits_for_another_says_so(tmp_path: Path) -> None:
     assert key is not None
     with contextlib.ExitStack() as other:
         other.enter_context(Store(tmp_path / "artifacts" / "store").lock(key))
-        report = Lines(then=lambda line: other.close() if "waiting" in line else None)
-        assert run(tmp_path, report).error is None
-    assert report.lines[:2] == ["prepare    waiting for another build", "prepare    ..."]
+        events = Events(then=lambda event: other.close() if event.kind == "wait" else None)
+        assert run(tmp_path, events).error is None
+    assert events.kinds[:2] == [("prepare", "wait"), ("prepare", "start")]

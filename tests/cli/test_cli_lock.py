@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from anfbuild.cli import lock as locks
 from anfbuild.cli import main
 from anfbuild.cli.build import Outcome, build
-from anfbuild.cli.console import Console
 from anfbuild.engine.run import Build
 from anfbuild.engine.step import Job, Step, at
 from anfbuild.errors import GateError, RecipeError, VersionError
@@ -76,7 +75,7 @@ def recipe(name: str = "vision.det", *, samples: int = 2, scheme: str = "int8", 
 
 
 def run(project: Path, lock: str | None, made: Recipe | None = None) -> Outcome:
-    return build(made or recipe(), project, latest=True, folder=None, report=Console(), lock=lock)
+    return build(made or recipe(), project, latest=True, folder=None, notify=lambda _: None, lock=lock)
 
 
 def error(outcome: Outcome) -> Any:

@@ -11,6 +11,8 @@ from typing import Any
 
 import anfbuild
 from anfbuild.engine.cache import Cache
+from anfbuild.engine.code import CodeIndex
+from anfbuild.engine.memo import Memo
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.step import Job, Step, at, step
 from anfbuild.engine.store import Store
@@ -84,15 +86,16 @@ def make(
     **changes: Any,
 ) -> Build:
     """A build of the toy graph, or of `graph`, in the project `root`, with `changes` to the recipe's values."""
+    cache = cache or Cache(store or Store(root / "store"))
     tree = copy.deepcopy(TREE)
     tree["toy"].update(changes)
     return Build(
         name,
         graph or GRAPH,
         tree,
-        cache or Cache(store or Store(root / "store")),
+        cache,
         project=root,
-        package=Path(anfbuild.__file__).parent,
+        code=CodeIndex("anfbuild", Path(anfbuild.__file__).parent, Memo(cache.store.memo_file)),
         notify=notify,
         private=private,
     )

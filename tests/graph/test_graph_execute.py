@@ -8,9 +8,9 @@ import onnxruntime as ort
 import pytest
 from graph_models import Builder, conv_model
 
+from anfbuild.cores import available_cores
 from anfbuild.errors import StepError
 from anfbuild.graph import Session, run_each, save, serialize
-from anfbuild.graph.execute import available_cores
 
 X = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
 

@@ -120,3 +120,20 @@ def test_something_else_in_the_place_of_a_memory(
     assert compose(["+recipe=plain"], project, project / "memo").config == first.config
     assert len(composed) == 2
     assert [path.name for path in (project / "memo").iterdir()] == [file.name]
+
+
+def test_an_edit_while_a_recipe_is_composed_is_not_remembered(
+    project: Path, write_recipe: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = memory._compose
+
+    def compose_late(overrides: list[str], folder: Path) -> memory.Recipe:
+        write_recipe("evaluation: {samples: 5}\n")  # after the files' bytes were taken for the key
+        return real(overrides, folder)
+
+    write_recipe("evaluation: {samples: 4}\n")
+    monkeypatch.setattr(memory, "_compose", compose_late)
+    assert compose(["+recipe=mine"], project, project / "memo").config["evaluation"]["samples"] == 5
+    monkeypatch.setattr(memory, "_compose", real)
+    write_recipe("evaluation: {samples: 4}\n")
+    assert compose(["+recipe=mine"], project, project / "memo").config["evaluation"]["samples"] == 4

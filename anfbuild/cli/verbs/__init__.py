@@ -20,7 +20,7 @@ class Verb:
     """Option -> what help calls its value, or None for one that takes no value."""
 
 
-BUILD = Verb(options={"--junit": "FILE", "--lock": None, "--locked": None})
+BUILD = Verb(options={"--junit": "FILE", "--lock": None, "--locked": None, "--resume": "ID"})
 """Without a verb: build, or with `-m` a sweep."""
 
 VERBS: Mapping[str, Verb] = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from anfbuild.cli.arguments import Arguments
-from anfbuild.cli.build import PACKAGE, Outcome, build, store_root
+from anfbuild.cli.build import PACKAGE, Outcome, build, print_event, store_root
 from anfbuild.cli.console import Console
 from anfbuild.cli.single import single_recipe
 from anfbuild.cli.twice import DIFFERS, SAME, Built, Line, compare, first
@@ -29,7 +29,7 @@ _GRACE_S = 20
 def run(arguments: Arguments, project: Path, console: Console) -> tuple[int, dict[str, Any]]:
     """Build, rebuild, compare. Exit code 3 where something differs. Raises AnfbuildError where either build fails."""
     recipe = single_recipe(arguments, project)
-    outcome = build(recipe, project, latest=True, folder=None, report=console)
+    outcome = build(recipe, project, latest=True, folder=None, notify=lambda event: print_event(event, console))
     if outcome.error is not None and not isinstance(outcome.error, GateError):
         raise outcome.error
     keep = "--keep" in arguments.options
