@@ -12,10 +12,10 @@ from anfbuild.graph.passes import (
     accept,
     fix_inputs,
     fold_affine,
-    fold_batchnorm,
     fold_constants,
     fuse_hardswish,
     infer_shapes,
+    lower_batchnorm,
     name_nodes,
     prune_outputs,
     refuse_unsound,
@@ -49,9 +49,9 @@ def clean(
         upgrade_opset.run(clean),
         fold_constants.run(clean),  # the conversion makes new Constant nodes
         remove_identity.run(clean),
+        fuse_hardswish.run(clean),  # before its last factor is folded into what comes behind
         fold_affine.run(clean),
-        fold_batchnorm.run(clean),
-        fuse_hardswish.run(clean),
+        lower_batchnorm.run(clean),
     ]
     unused = remove_dead.run(clean)
     results += [unused, name_nodes.run(clean), infer_shapes.run(clean)]

@@ -74,6 +74,10 @@ def conv_model(height: int | str = 8, channels: int = 4) -> onnx.ModelProto:
     return b.model({"x": [1, 3, height, 8]}, {"y": [1, channels, height, 8]})
 
 
+def copy(model: onnx.ModelProto) -> onnx.ModelProto:
+    return onnx.ModelProto.FromString(model.SerializeToString())
+
+
 def op_types(model: onnx.ModelProto) -> list[str]:
     return [node.op_type for node in model.graph.node]
 

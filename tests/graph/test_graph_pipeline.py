@@ -43,7 +43,7 @@ def test_an_exported_model_comes_out_clean_and_equal():
     assert model.metadata_props[0].value == "abc"
     assert value_shapes(model)["y"] == (1, 128)
     assert sum(node_macs(model).values()) == 4 * 4 * 4 * 27 + 4 * 4 * 4 * 2 * 4
-    assert {result.name for result in results if result.changed} >= {"fold_constants", "fold_affine", "fold_batchnorm"}
+    assert {result.name for result in results if result.changed} >= {"fold_constants", "fold_affine"}
     assert before == exported()
     assert_same_floats(before, model, x=[1, 3, 8, 8])
 

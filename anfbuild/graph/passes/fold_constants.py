@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 from anfbuild.errors import StepError
-from anfbuild.graph.edit import PassResult, constants, remove_nodes, subgraphs
+from anfbuild.graph.edit import PassResult, constants, remove_nodes, subgraphs, used_names
 from anfbuild.graph.execute import Session
+from anfbuild.graph.provenance import Carrier, inherit
 from anfbuild.graph.shapes import infer, known_shapes
 
 # Another run gives another value.
@@ -48,7 +49,9 @@ def _lift(model: onnx.ModelProto) -> int:
     lifted = []
     for position, node in enumerate(model.graph.node):
         if node.op_type == "Constant" and node.domain == "" and node.output[0] not in outputs:
-            model.graph.initializer.append(_tensor_of(node))
+            tensor = model.graph.initializer.add()
+            tensor.CopyFrom(_tensor_of(node))
+            inherit(tensor, [node])
             lifted.append(position)
     remove_nodes(model.graph, lifted)
     return len(lifted)
@@ -173,12 +176,36 @@ def _replace(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> int:
     """Let initializers take the place of the nodes that make `values`; returns how many nodes."""
     graph = model.graph
     outputs = {value.name for value in graph.output}
-    doomed = [
-        position
+    doomed = {
+        position: node
         for position, node in enumerate(graph.node)
         if any(name in values for name in node.output) and outputs.isdisjoint(node.output)
-    ]
-    names = [name for position in doomed for name in graph.node[position].output if name]
+    }
+    read = {name for position, node in enumerate(graph.node) if position not in doomed for name in used_names(node)}
+    makers = {name: node for node in doomed.values() for name in node.output if name}
+    known = constants(graph)
+    for node in doomed.values():
+        for name in node.output:
+            if name in read:  # no other needs to exist, though it might cost much
+                tensor = graph.initializer.add()
+                tensor.CopyFrom(numpy_helper.from_array(np.asarray(values[name]), name))
+                inherit(tensor, _origins(name, makers, known))
     remove_nodes(graph, doomed)
-    graph.initializer.extend(numpy_helper.from_array(np.asarray(values[name]), name) for name in names)
     return len(doomed)
+
+
+def _origins(
+    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, onnx.TensorProto]
+) -> Iterator[Carrier]:
+    """The nodes of `makers` that `name` depends on, and the constants that they read."""
+    waiting, seen = [name], {name}
+    while waiting:
+        node = makers[waiting.pop()]
+        yield node
+        for needed in node.input:
+            if needed not in seen:
+                seen.add(needed)
+                if needed in makers:
+                    waiting.append(needed)
+                elif needed in known:
+                    yield known[needed]

@@ -7,7 +7,8 @@ import onnx
 from onnx import helper, numpy_helper, version_converter
 
 from anfbuild.errors import StepError
-from anfbuild.graph.edit import PassResult, constants
+from anfbuild.graph.edit import PassResult, constants, place
+from anfbuild.graph.provenance import restore
 
 OLDEST = 17
 """The first with LayerNormalization; per-channel quantization needs 13."""
@@ -38,6 +39,7 @@ def run(model: onnx.ModelProto) -> PassResult:
         raise _refused(found, " ".join(str(error).split())) from error
     if found <= 10:
         _keep_old_resize(converted.graph, found)
+    restore(model.graph, converted.graph)
     model.CopyFrom(converted)
     return PassResult("upgrade_opset", 1, [f"opset {found} to {OLDEST}"])
 
@@ -65,6 +67,6 @@ def _keep_old_resize(graph: onnx.GraphProto, found: int) -> None:
 def _refused(found: int, why: str, node: onnx.NodeProto | None = None) -> StepError:
     return StepError(
         f"the model cannot be converted from opset {found} to {OLDEST}: {why}",
-        where=f"node {node.name or node.output[0]} ({node.op_type})" if node else None,
+        where=place(node) if node else None,
         remedy=f"Export it with opset {OLDEST} or newer.",
     )
