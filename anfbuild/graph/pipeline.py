@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import onnx
 
+from anfbuild.graph import provenance
 from anfbuild.graph.edit import PassResult
 from anfbuild.graph.model import check
 from anfbuild.graph.passes import (
@@ -25,10 +27,23 @@ from anfbuild.graph.passes import (
 )
 
 
+class Cleaned(NamedTuple):
+    """A cleaned model, and where it comes from."""
+
+    model: onnx.ModelProto
+    passes: list[PassResult]
+    """What each pass did, in order."""
+    provenance: dict[str, list[str]]
+    """Name of each node -> the nodes of the source model whose work it does: their names, or "#3 Relu" (the node at
+    position 3) where one has no name of its own. A source node that became a constant counts for the nodes that read
+    the constant; one that did nothing, for the node that made its input. Nodes of subgraphs count as the node that
+    holds the subgraph."""
+
+
 def clean(
     model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]], outputs: Sequence[str] | None = None
-) -> tuple[onnx.ModelProto, list[PassResult]]:
-    """A cleaned copy of `model`, and what each pass did to it.
+) -> Cleaned:
+    """A cleaned copy of `model`, what each pass did to it, and which source nodes each node comes from.
 
     The copy computes the same floats with static shapes only (all in value_info), opset 17 to 21, constants as
     initializers, BatchNormalization folded, the graph outputs `outputs` (None: all), no dead nodes, and a name of its
@@ -39,6 +54,7 @@ def clean(
     """
     clean = onnx.ModelProto()
     clean.CopyFrom(model)
+    sources = provenance.number(clean)
     results = [
         accept.run(clean),
         prune_outputs.run(clean, outputs),
@@ -55,5 +71,6 @@ def clean(
     ]
     unused = remove_dead.run(clean)
     results += [unused, name_nodes.run(clean), infer_shapes.run(clean)]
+    traced = provenance.take_out(clean, sources)
     check(clean, where="the cleaned model", full=True)
-    return clean, results
+    return Cleaned(clean, results, traced)

@@ -76,7 +76,7 @@ def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """
     data = serialize(model)
     try:
-        return onnx.shape_inference.infer_shapes(data, strict_mode=strict, data_prop=True)
+        return _infer(data, strict=strict)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
         text = " ".join(str(error).split())
         node = _BAD_NODE.search(text)
@@ -85,6 +85,17 @@ def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
             where=f"node {node['name'].strip() or '(unnamed)'} ({node['type'].strip()})" if node else None,
             remedy="Check model.inputs.*.shape against what the model was made for.",
         ) from error
+
+
+def _infer(data: bytes, *, strict: bool) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(data, strict_mode=strict, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        if "already exists" not in str(error):
+            raise
+    # onnx trips over its own notes where both branches of an If read one constant. Judge without values, then infer.
+    onnx.shape_inference.infer_shapes(data, strict_mode=strict)
+    return onnx.shape_inference.infer_shapes(data, data_prop=True)
 
 
 def _first_cause(text: str) -> str:

@@ -22,7 +22,7 @@ def convert(job: Job[Convert]) -> None:
     from anfbuild import graph
 
     source = graph.load(job.inputs["fetch"] / "model.onnx")
-    model, passes = graph.clean(source, job.config.shapes, job.config.outputs)
+    model, passes, provenance = graph.clean(source, job.config.shapes, job.config.outputs)
     graph.save(model, job.output / "model.onnx")
     macs = graph.node_macs(model)
     write_json(
@@ -32,5 +32,7 @@ def convert(job: Job[Convert]) -> None:
             "macs": sum(macs.values()),
             "interface": graph.interface(model),
             "passes": [dataclasses.asdict(result) for result in passes],
+            # Only what says something: most nodes are the source node of the same name.
+            "provenance": {name: sources for name, sources in provenance.items() if sources != [name]},
         },
     )

@@ -177,3 +177,10 @@ def test_a_value_that_others_read_is_not_changed():
     shifted = b.node("Add", ["x", b.weights(1)])
     b.node("Add", [b.node("Conv", [shifted, b.weights(3, 3, 1, 1)]), shifted], "y")
     folds(b, ["Add", "Conv", "Add"], changed=0, x=[1, 3, 4, 4])
+
+
+def test_a_chain_before_a_convolution_is_folded_whole():
+    b = Builder()
+    hidden = b.node("Add", [b.node("Mul", [b.node("Relu", ["x"]), b.weights(1)]), b.weights(1)])
+    b.node("Conv", [hidden, b.weights(3, 3, 1, 1)], "y")
+    folds(b, ["Relu", "Conv"], changed=2, x=[1, 3, 4, 4])

@@ -8,12 +8,12 @@ import sys
 import numpy as np
 import onnx
 import pytest
-from graph_models import Builder, assert_same_floats, conv_model, op_types
+from graph_models import Builder, assert_same_floats, assert_traced, conv_model, op_types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anfbuild.errors import RecipeError, StepError
-from anfbuild.graph import clean, node_macs, serialize, value_shapes
+from anfbuild.graph import Cleaned, clean, node_macs, serialize, value_shapes
 
 
 def exported() -> onnx.ModelProto:
@@ -36,7 +36,7 @@ def exported() -> onnx.ModelProto:
 
 def test_an_exported_model_comes_out_clean_and_equal():
     before = exported()
-    model, results = clean(before, {"x": [1, 3, 8, 8]}, ["y"])
+    model, results, _ = clean(before, {"x": [1, 3, 8, 8]}, ["y"])
     assert op_types(model) == ["Conv", "Relu", "ConvTranspose", "Reshape"]
     assert [value.name for value in model.graph.output] == ["y"]
     assert model.opset_import[0].version == 17
@@ -49,8 +49,8 @@ def test_an_exported_model_comes_out_clean_and_equal():
 
 
 def test_a_clean_model_stays_as_it_is():
-    once, _ = clean(exported(), {"x": [1, 3, 8, 8]}, None)
-    twice, results = clean(once, {}, None)
+    once, _, _ = clean(exported(), {"x": [1, 3, 8, 8]}, None)
+    twice, results, _ = clean(once, {}, None)
     assert serialize(twice) == serialize(once)
     assert [result.name for result in results if result.changed] == ["infer_shapes"]
 
@@ -77,7 +77,7 @@ def test_a_model_of_ir_3_is_cleaned():
     b = Builder()
     b.node("MatMul", ["x", b.weights(2, 2)], "y")
     model = b.model({"x": ["n", 2], b.initializers[0].name: [2, 2]}, {"y": ["n", 2]}, opset=8, ir=3)
-    cleaned, _ = clean(model, {"x": [1, 2]})
+    cleaned, _, _ = clean(model, {"x": [1, 2]})
     assert [value.name for value in cleaned.graph.input] == ["x"]
     assert_same_floats(model, cleaned, x=[1, 2])
 
@@ -127,14 +127,15 @@ def test_random_networks_keep_their_floats(data):
     b.node("Tanh", [values[-1]], "y")
     extra = data.draw(st.sampled_from(values[1:]))
     model = b.model({"x": ["n", 4, 6, 6]}, {"y": ["n", 4, 6, 6], extra: ["n", 4, 6, 6]}, opset=13)
-    cleaned, _ = clean(model, {"x": [1, 4, 6, 6]})
+    cleaned, _, provenance = clean(model, {"x": [1, 4, 6, 6]})
+    assert_traced(model, Cleaned(cleaned, [], provenance))
     assert "Constant" not in op_types(cleaned)
     assert all(node.name for node in cleaned.graph.node)
     assert_same_floats(model, cleaned, x=[1, 4, 6, 6])
 
 
 def test_an_unchanged_model_keeps_its_names():
-    model, _ = clean(conv_model(), {})
+    model, _, _ = clean(conv_model(), {})
     assert [node.name for node in model.graph.node] == ["conv", "relu"]
 
 
@@ -143,7 +144,7 @@ def test_open_shapes_that_a_static_model_states_are_closed():
     b.node("Reshape", [b.node("Relu", ["x"], "hidden"), b.constant(np.array([2, -1]))], "y")
     model = b.model({"x": [4, 3]}, {"y": ["n", "k"]})
     model.graph.value_info.append(onnx.helper.make_tensor_value_info("hidden", onnx.TensorProto.FLOAT, ["a", "b"]))
-    cleaned, _ = clean(model, {})
+    cleaned, _, _ = clean(model, {})
     shapes = value_shapes(cleaned)
     assert (shapes["hidden"], shapes["y"]) == ((4, 3), (2, 6))
 
@@ -156,6 +157,6 @@ def test_branches_come_through_with_static_shapes():
     condition = b.node("Greater", [b.node("ReduceMax", ["x"], keepdims=0), b.constant(np.float32(0))])
     b.node("If", [condition], "y", then_branch=yes, else_branch=no)
     model = b.model({"x": ["n"]}, {"y": ["n"]}, opset=13)
-    cleaned, _ = clean(model, {"x": [3]})
+    cleaned, _, _ = clean(model, {"x": [3]})
     assert value_shapes(cleaned)["y"] == (3,)
     assert_same_floats(model, cleaned, x=[3])

@@ -39,7 +39,10 @@ def run(model: onnx.ModelProto) -> PassResult:
     ConvTranspose with an Add of a constant per channel behind it wrongly.
     """
     folding = _Folding(model)
-    folded = [position for position, node in enumerate(model.graph.node) if folding.fold(node)]
+    nodes = list(enumerate(model.graph.node))
+    folded = {position for position, node in nodes if folding.into_producer(node)}
+    # The last of a chain first: only then is the one before it a neighbour.
+    folded |= {p for p, node in reversed(nodes) if p not in folded and folding.into_reader(node)}
     folding.hand_on_sources()
     remove_nodes(model.graph, folded)
     return PassResult("fold_affine", len(folded), [f"folded {len(folded)} nodes"] if folded else [])
@@ -67,12 +70,13 @@ class _Folding:
         """Of the values as they were before the pass, which changes none."""
         return known_shapes(infer(self._model))
 
-    def fold(self, node: onnx.NodeProto) -> bool:
-        """Fold `node` into the linear node before or behind it; False where it must stay."""
-        return any(
-            self._fold_back(node, value, operand) or self._fold_on(node, value, operand)
-            for value, operand in self._readings(node)
-        )
+    def into_producer(self, node: onnx.NodeProto) -> bool:
+        """Fold `node` into the linear node before it; False where it must stay."""
+        return any(self._fold_back(node, value, operand) for value, operand in self._readings(node))
+
+    def into_reader(self, node: onnx.NodeProto) -> bool:
+        """Fold `node` into the linear node behind it; False where it must stay."""
+        return any(self._fold_on(node, value, operand) for value, operand in self._readings(node))
 
     def hand_on_sources(self) -> None:
         for name, carriers in self._heirs.items():
