@@ -23,6 +23,7 @@ from anfbuild.graph.passes import (
     refuse_unsound,
     remove_dead,
     remove_identity,
+    unroll_recurrent,
     upgrade_opset,
 )
 
@@ -65,6 +66,7 @@ def clean(
         upgrade_opset.run(clean),
         fold_constants.run(clean),  # the conversion makes new Constant nodes
         remove_identity.run(clean),
+        unroll_recurrent.run(clean),
         fuse_hardswish.run(clean),  # before its last factor is folded into what comes behind
         fold_affine.run(clean),
         lower_batchnorm.run(clean),
