@@ -12,12 +12,15 @@ from anfbuild.graph.edit import PassResult
 from anfbuild.graph.model import check
 from anfbuild.graph.passes import (
     accept,
+    exact_resize,
     fix_inputs,
     fold_affine,
     fold_constants,
     fuse_hardswish,
     infer_shapes,
     lower_batchnorm,
+    lower_channel_pad,
+    lower_depthwise,
     name_nodes,
     prune_outputs,
     refuse_unsound,
@@ -70,6 +73,10 @@ def clean(
         fuse_hardswish.run(clean),  # before its last factor is folded into what comes behind
         fold_affine.run(clean),
         lower_batchnorm.run(clean),
+        lower_depthwise.run(clean),
+        fold_affine.run(clean),  # what these two wrote
+        lower_channel_pad.run(clean),
+        exact_resize.run(clean),
     ]
     unused = remove_dead.run(clean)
     results += [unused, name_nodes.run(clean), infer_shapes.run(clean)]

@@ -117,6 +117,16 @@ def known_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def known_types(model: onnx.ModelProto) -> dict[str, int]:
+    """Name -> TensorProto.DataType, for the values of the main graph whose type the model states."""
+    graph = model.graph
+    types = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    for value in [*graph.input, *graph.value_info, *graph.output]:
+        if value.type.tensor_type.elem_type:
+            types[value.name] = value.type.tensor_type.elem_type
+    return types
+
+
 def value_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     """Name -> shape of every input, initializer and node output of the main graph (() is a scalar).
 

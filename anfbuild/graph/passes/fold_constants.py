@@ -13,7 +13,7 @@ from anfbuild.errors import StepError
 from anfbuild.graph.edit import PassResult, constants, remove_nodes, subgraphs, used_names
 from anfbuild.graph.execute import Session
 from anfbuild.graph.provenance import Carrier, inherit
-from anfbuild.graph.shapes import infer, known_shapes
+from anfbuild.graph.shapes import infer, known_shapes, known_types
 
 # Another run gives another value.
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
@@ -140,13 +140,11 @@ def _without_large(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[
 def _sizes(part: onnx.ModelProto) -> dict[str, int]:
     """Name -> bytes, of the tensors whose shape and type can be inferred."""
     inferred = infer(part)
-    types = {tensor.name: tensor.data_type for tensor in inferred.graph.initializer}
-    for value in [*inferred.graph.value_info, *inferred.graph.output]:
-        types[value.name] = value.type.tensor_type.elem_type
+    types = known_types(inferred)
     return {
         name: math.prod(shape) * onnx.helper.tensor_dtype_to_np_dtype(types[name]).itemsize
         for name, shape in known_shapes(inferred).items()
-        if types[name]
+        if name in types
     }
 
 

@@ -17,7 +17,7 @@ from anfbuild.graph.edit import (
     subgraphs,
 )
 from anfbuild.graph.provenance import Carrier, inherit
-from anfbuild.graph.shapes import infer, known_shapes
+from anfbuild.graph.shapes import infer, known_shapes, known_types
 
 _SAME_VALUES = {"Reshape", "Flatten", "Expand", "Squeeze", "Unsqueeze", "Tile"}
 """They change the shape alone: nothing, where it stays the same."""
@@ -42,11 +42,7 @@ def _shapes_and_types(model: onnx.ModelProto) -> tuple[dict[str, tuple[int, ...]
     if not any(node.op_type in _SAME_VALUES | {"Cast"} and node.domain == "" for node in model.graph.node):
         return {}, {}
     inferred = infer(model)
-    graph = inferred.graph
-    types = {tensor.name: tensor.data_type for tensor in graph.initializer}
-    for value in [*graph.input, *graph.value_info, *graph.output]:
-        types[value.name] = value.type.tensor_type.elem_type
-    return known_shapes(inferred), types
+    return known_shapes(inferred), known_types(inferred)
 
 
 class _Removal:
@@ -142,6 +138,7 @@ class _Removal:
                 if name == source:
                     maker.output[index] = result
             self._renamed[source] = result
+            self._makers[result] = maker
         else:
             self._aliases[result] = source
             self._uses[source] += self._uses[result] - 1
