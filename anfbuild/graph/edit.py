@@ -157,6 +157,19 @@ def list_attribute(node: onnx.NodeProto, name: str) -> list[int] | None:
     return next((list(entry.ints) for entry in node.attribute if entry.name == name), None)
 
 
+def reduced_axes(index: GraphIndex, node: onnx.NodeProto, rank: int) -> list[int] | None:
+    """The axes, from 0, that a Reduce node of any opset reduces; None where they are computed."""
+    axes = list_attribute(node, "axes")
+    if axes is None and len(node.input) > 1 and node.input[1]:
+        value = index.value(node.input[1])
+        if value is None:
+            return None
+        axes = [int(axis) for axis in value]
+    if not axes:
+        return [] if attribute(node, "noop_with_empty_axes", 0) else list(range(rank))
+    return sorted(axis % rank for axis in axes)
+
+
 def place(node: onnx.NodeProto) -> str:
     """How messages speak of `node`."""
     name = node.name or next((name for name in node.output if name), "(unnamed)")

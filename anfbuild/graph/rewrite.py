@@ -46,6 +46,10 @@ class Replacements:
         self._made: dict[str, list[onnx.NodeProto]] = {}
         self._gone: set[str] = set()
 
+    def __len__(self) -> int:
+        """How many nodes are replaced, those that are absorbed not counted."""
+        return len(self._made)
+
     def is_gone(self, node: onnx.NodeProto) -> bool:
         """Whether `node` is replaced or absorbed already."""
         return _key(node) in self._gone
@@ -75,7 +79,7 @@ class Replacements:
                 nodes += self._made.get(key, () if key in self._gone else (node,))
             del self._index.graph.node[:]
             self._index.graph.node.extend(nodes)
-        return len(self._made)
+        return len(self)
 
 
 def _key(node: onnx.NodeProto) -> str:
