@@ -42,27 +42,46 @@ def inherit(target: Carrier, origins: Iterable[Carrier]) -> None:
 def restore(before: onnx.GraphProto, after: onnx.GraphProto) -> None:
     """Mark the nodes, initializers and inputs of `after`, which a tool made of `before` and left unmarked.
 
-    A node has the sources of the one that made its output before; a new one those of the nodes that read it, or else
-    of those that it reads; where there are none, it stays unmarked.
+    A node stands for the one that made its output before; a new one for that one before its reader which is gone, or
+    else for its reader's, or for that of the nodes that it reads. A node that is gone and that none stands for counts
+    for its readers.
     """
     makers = {name: node for node in before.node for name in node.output if name}
-    for node in after.node:
-        inherit(node, [makers[name] for name in node.output if name in makers])
+    made = {name for node in after.node for name in node.output if name}
+    gone = {name: node for name, node in makers.items() if made.isdisjoint(node.output)}
+    stands_for = [[makers[name] for name in node.output if name in makers][:1] for node in after.node]
     readers: dict[str, list[onnx.NodeProto]] = {}
-    for node in reversed(after.node):
-        if not _sources(node):
-            inherit(node, [reader for name in node.output for reader in readers.get(name, ())])
+    for node, old in reversed(list(zip(after.node, stands_for, strict=True))):
+        for reader in () if old else (r for name in node.output for r in readers.get(name, ())):
+            old += [gone[name] for name in used_names(reader) if name in gone] or [reader]
         for name in used_names(node):
-            readers.setdefault(name, []).append(node)
-    made: dict[str, onnx.NodeProto] = {}
-    for node in after.node:
-        if not _sources(node):
-            inherit(node, [made[name] for name in used_names(node) if name in made])
-        made.update(dict.fromkeys(node.output, node))
+            readers.setdefault(name, []).extend(old)
+    known: dict[str, list[onnx.NodeProto]] = {}
+    for node, old in zip(after.node, stands_for, strict=True):
+        old += [] if old else [other for name in used_names(node) for other in known.get(name, ())]
+        inherit(node, old)
+        known.update(dict.fromkeys((name for name in node.output if name), old))
+    _mark_readers(before, after, gone)
     kept: dict[str, Carrier] = {entry.name: entry for entry in [*before.input, *before.initializer]}
     for entry in [*after.input, *after.initializer]:
         if entry.name in kept:
             inherit(entry, [kept[entry.name]])
+
+
+def _mark_readers(before: onnx.GraphProto, after: onnx.GraphProto, gone: Mapping[str, onnx.NodeProto]) -> None:
+    """Let the nodes that are gone, and that no node of `after` counts, count for the nodes that read them."""
+    counted = {source for node in after.node for source in _sources(node)}
+    heirs = {name: node for node in after.node for name in node.output}
+    carried: dict[str, list[onnx.NodeProto]] = {}
+    for node in before.node:
+        inherited = [lost for name in used_names(node) for lost in carried.get(name, ())]
+        if node.output and node.output[0] in gone and not counted.issuperset(_sources(node)):
+            inherited.append(node)
+        heir = next((heirs[name] for name in node.output if name in heirs), None)
+        if heir is not None:
+            inherit(heir, inherited)
+        else:
+            carried.update(dict.fromkeys(node.output, inherited))
 
 
 def take_out(model: onnx.ModelProto, names: list[str]) -> dict[str, list[str]]:

@@ -18,8 +18,16 @@ from anfbuild.graph.model import serialize
 _BAD_NODE = re.compile(r"op_type:\s*(?P<type>[^,)]+), node name:\s*(?P<name>[^)]*)\)")
 
 _BATCH = (1,)
+_CHANNELS = (1, 3)
 _IMAGE = (320, 640, 960)
 _SEQUENCE = (32, 64, 128)
+_NAMES: tuple[tuple[tuple[int, ...], set[str], tuple[str, ...]], ...] = (
+    (_BATCH, {"n", "b", "bs"}, ("batch",)),
+    (_CHANNELS, {"c"}, ("channel",)),
+    (_IMAGE, {"h", "w"}, ("height", "width")),
+    (_SEQUENCE, {"s", "t", "l"}, ("seq", "len", "token", "time", "frame")),
+)
+"""Proposals, the symbols that mean them, and the words that such a symbol contains."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +39,8 @@ class OpenDimension:
     symbol: str
     """The model's own name for it; empty when it has none."""
     proposals: tuple[int, ...]
-    """Sensible sizes, the preferred one last: batch 1; multiples of 32, which suit strided networks and HTP tiles."""
+    """Sensible sizes, the preferred one last: what the symbol is elsewhere; batch 1; multiples of 32, which suit
+    strided networks and HTP tiles."""
 
 
 def input_values(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
@@ -54,10 +63,17 @@ def interface(model: onnx.ModelProto) -> dict[str, dict[str, dict[str, Any]]]:
     }
 
 
-def open_dimensions(model: onnx.ModelProto) -> list[OpenDimension]:
-    """Every dimension of every input that has no fixed size, in the order of the model."""
+def open_dimensions(model: onnx.ModelProto, symbols: Mapping[str, int] | None = None) -> list[OpenDimension]:
+    """Every dimension of every input that has no fixed size, in the order of the model.
+
+    `symbols` are sizes that some symbols have elsewhere: they are proposed for the others of that name.
+    """
+    known = symbols or {}
     return [
-        OpenDimension(value.name, index, dim.dim_param, _proposals(index, len(value.type.tensor_type.shape.dim)))
+        OpenDimension(
+            *(value.name, index, dim.dim_param),
+            (known[dim.dim_param],) if dim.dim_param in known else _proposals(value, index),
+        )
         for value in input_values(model)
         for index, dim in enumerate(value.type.tensor_type.shape.dim)
         if not is_static(dim)
@@ -196,7 +212,16 @@ def _with_standard_qdq(model: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
-def _proposals(index: int, rank: int) -> tuple[int, ...]:
+def _proposals(value: onnx.ValueInfoProto, index: int) -> tuple[int, ...]:
+    """By the name of the dimension, else by its place."""
+    dims = value.type.tensor_type.shape.dim
+    symbol = dims[index].dim_param.lower()
+    for proposals, symbols, words in _NAMES:
+        if symbol in symbols or any(word in symbol for word in words):
+            return proposals
     if index == 0:
         return _BATCH
-    return _IMAGE if rank >= 4 else _SEQUENCE
+    if len(dims) < 4:
+        return _SEQUENCE
+    channels_last = is_static(dims[-1]) and dims[-1].dim_value in (1, 3, 4)
+    return _CHANNELS if index == 1 and not channels_last else _IMAGE

@@ -93,12 +93,18 @@ class _Removal:
             return
         if self._uses[node.input[0]] > 1 and merged != sorted(merged):
             return
-        inherit(node, [first])
-        self._uses[node.input[0]] -= 1
+        between = node.input[0]
+        self._uses[between] -= 1
+        lost = list(self._heirs.get(between, ())) if self._uses[between] else self._heirs.pop(between, [])
+        lost.append(first)
+        self._heirs[node.output[0]] = lost
         node.input[0] = first.input[0]
         self._uses[node.input[0]] += 1
         del node.attribute[:]
-        node.attribute.append(onnx.helper.make_attribute("perm", merged, attr_type=onnx.AttributeProto.INTS))
+        if merged == sorted(merged):
+            node.op_type = "Identity"
+        else:
+            node.attribute.append(onnx.helper.make_attribute("perm", merged))
 
     def _changes_nothing(self, node: onnx.NodeProto) -> bool:
         if node.domain != "" or not node.input or not node.input[0]:
@@ -142,7 +148,9 @@ class _Removal:
         else:
             self._aliases[result] = source
             self._uses[source] += self._uses[result] - 1
-        self._heirs.setdefault(source, []).append(node)
+        lost = self._heirs.pop(result, [])
+        lost.append(node)
+        self._heirs.setdefault(source, []).extend(lost)
         return True
 
     def _hand_on_sources(self) -> None:
