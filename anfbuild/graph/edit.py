@@ -29,15 +29,16 @@ def constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs in the node's attributes (the branches of If, the bodies of Loop and Scan)."""
     for attribute in node.attribute:
-        if attribute.HasField("g"):
+        if attribute.type == onnx.AttributeProto.GRAPH:
             yield attribute.g
-        yield from attribute.graphs
+        elif attribute.type == onnx.AttributeProto.GRAPHS:
+            yield from attribute.graphs
 
 
 def used_names(node: onnx.NodeProto) -> Iterator[str]:
     """Every tensor that the node reads, once a reading: its inputs, and all that its subgraphs read or return."""
-    yield from (name for name in node.input if name)
-    for graph in subgraphs(node):
+    yield from filter(None, node.input)
+    for graph in subgraphs(node) if node.attribute else ():
         for inner in graph.node:
             yield from used_names(inner)
         yield from (value.name for value in graph.output)

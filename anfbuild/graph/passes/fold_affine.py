@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from anfbuild.graph.edit import GraphIndex, PassResult, remove_nodes, text_attribute
-from anfbuild.graph.linear import Affine, Linear, linear
+from anfbuild.graph.linear import OPERATIONS, Affine, Linear, linear
 from anfbuild.graph.normalization import batchnorm
 from anfbuild.graph.provenance import Carrier, inherit
 from anfbuild.graph.shapes import infer, known_shapes
@@ -38,6 +38,8 @@ def run(model: onnx.ModelProto) -> PassResult:
     Besides the work saved, each node less is one rounding less in a quantized model; and the HTP computes a
     ConvTranspose with an Add of a constant per channel behind it wrongly.
     """
+    if not any(node.op_type in OPERATIONS for node in model.graph.node):
+        return PassResult("fold_affine", 0)
     folding = _Folding(model)
     nodes = list(enumerate(model.graph.node))
     folded = {position for position, node in nodes if folding.into_producer(node)}

@@ -13,6 +13,8 @@ from anfbuild.graph.rewrite import Replacements
 
 _OPSET = 20
 """The first with Gelu."""
+_IR = 9
+"""The first that opset 20 goes with."""
 _CLOSE = 1e-4
 """Relative tolerance of the constants: exporters round them, sqrt(2) to 1.4142 at the worst."""
 
@@ -41,6 +43,7 @@ def run(model: onnx.ModelProto) -> PassResult:
         why = f"no conversion to opset {_OPSET}: {' '.join(str(error).split())}"
         return PassResult("fuse_gelu", 0, [f"{len(found)} GELUs stay written out: {why}"])
     restore(model.graph, converted.graph)
+    converted.ir_version = max(converted.ir_version, _IR)
     model.CopyFrom(converted)
     count = _find(model).apply()
     return PassResult("fuse_gelu", count, [f"opset {opset} to {_OPSET}", f"fused {count} nodes"])

@@ -19,6 +19,8 @@ def run(model: onnx.ModelProto) -> PassResult:
     rounded in other places. A quantized model rounds once instead of four times, and does not have to represent
     x + 3 and clip(x + 3) at all, whose steps are coarse against those of the result.
     """
+    if not any(node.op_type == "Clip" for node in model.graph.node):
+        return PassResult("fuse_hardswish", 0)
     index = GraphIndex(model.graph)
     replacements = Replacements(index)
     for node in model.graph.node:

@@ -17,13 +17,14 @@ def run(model: onnx.ModelProto) -> PassResult:
     strides or padding, which is noted. Float-equal: wx + b. Quantized per tensor, the HTP computes these wrongly
     wherever a result's scale is below its input's (a gain of 0.17 in place of 1 for weights up to 0.1); a Mul is right.
     """
+    grouped = [node for node in model.graph.node if node.op_type == "Conv" and attribute(node, "group", 1) > 1]
+    if not grouped:
+        return PassResult("lower_depthwise", 0)
     index = GraphIndex(model.graph)
     replacements = Replacements(index)
     notes = []
-    for node in model.graph.node:
+    for node in grouped:
         groups = attribute(node, "group", 1)
-        if node.op_type != "Conv" or groups == 1:
-            continue
         found = linear(index, node)
         if found is None or found.weights.shape != (groups, 1, *[1] * (found.weights.ndim - 2)):
             continue
