@@ -11,6 +11,13 @@ from anfbuild.graph.edit import GraphIndex, attribute, list_attribute, text_attr
 
 OPERATIONS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
+_FLOATS = {
+    onnx.TensorProto.FLOAT,
+    onnx.TensorProto.DOUBLE,
+    onnx.TensorProto.FLOAT16,
+    onnx.TensorProto.BFLOAT16,
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Affine:
@@ -146,6 +153,8 @@ def linear(index: GraphIndex, node: onnx.NodeProto) -> Linear | None:
     """`node` as a Linear, where it is one."""
     if node.domain != "" or node.op_type not in OPERATIONS or not node.input[0] or node.input[0] in index.constants:
         return None
+    if node.input[1] not in index.constants or index.constants[node.input[1]].data_type not in _FLOATS:
+        return None  # integers divide and overflow in ways of their own
     weights = index.value(node.input[1])
     biased = len(node.input) > 2 and node.input[2] != ""
     bias = index.value(node.input[2]) if biased else None

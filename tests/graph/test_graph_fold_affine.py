@@ -184,3 +184,11 @@ def test_a_chain_before_a_convolution_is_folded_whole():
     hidden = b.node("Add", [b.node("Mul", [b.node("Relu", ["x"]), b.weights(1)]), b.weights(1)])
     b.node("Conv", [hidden, b.weights(3, 3, 1, 1)], "y")
     folds(b, ["Relu", "Conv"], changed=2, x=[1, 3, 4, 4])
+
+
+def test_integers_are_left_alone():
+    """7 / 2 * 2 is not 7."""
+    b = Builder()
+    product = b.node("MatMul", [b.node("Cast", ["x"], to=6), b.constant(np.full((3, 3), 7, np.int32))])
+    b.node("Cast", [b.node("Div", [product, b.constant(np.int32(2))])], "y", to=1)
+    assert fold_affine.run(b.model({"x": [2, 3]}, {"y": None})).changed == 0

@@ -35,6 +35,7 @@ def test_it_gives_the_same_tensor(front, back, value, with_axes):
 @pytest.mark.parametrize(
     ("pads", "mode", "says"),
     [
+        ([0, 2**30, 0, 0, 0, 0, 0, 0], "constant", "too large"),
         ([0, 1, 0, 0, 0, 1, 0, 0], "reflect", "repeats or cuts"),
         ([0, 2, 0, 0, 0, -1, 0, 0], "constant", "repeats or cuts"),
         (None, "constant", "not known"),

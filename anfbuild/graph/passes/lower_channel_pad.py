@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 
@@ -10,6 +12,9 @@ from anfbuild.graph.rewrite import Expansion, Replacements
 from anfbuild.graph.shapes import infer, known_shapes, known_types
 
 _CHANNELS = 1
+
+LARGEST_CONSTANT = 64 * 2**20
+"""Bytes of added channels: a few numbers can ask for a tensor of gigabytes."""
 
 
 def run(model: onnx.ModelProto) -> PassResult:
@@ -35,6 +40,8 @@ def run(model: onnx.ModelProto) -> PassResult:
         elif pads.shape[1] > _CHANNELS and (pads[:, _CHANNELS] > 0).any():
             if text_attribute(node, "mode", "constant") != "constant" or (pads[:, _CHANNELS] < 0).any():
                 notes.append(f"{node.name or node.output[0]} stays: it repeats or cuts channels")
+            elif _bytes(shapes[node.input[0]], pads, value) > LARGEST_CONSTANT:
+                notes.append(f"{node.name or node.output[0]} stays: the channels that it adds are too large a constant")
             else:
                 made = _concat(Expansion(index, node), node, shapes[node.input[0]], pads, value)
                 replacements.replace(node, made.nodes)
@@ -59,6 +66,12 @@ def _value(index: GraphIndex, node: onnx.NodeProto, kind: int) -> np.ndarray | N
     if len(node.input) > 2 and node.input[2]:
         return index.value(node.input[2])
     return np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(kind)) if kind else None
+
+
+def _bytes(shape: tuple[int, ...], pads: np.ndarray, value: np.ndarray) -> int:
+    sizes = [size + int(added) for size, added in zip(shape, pads.sum(axis=0), strict=True)]
+    sizes[_CHANNELS] = int(pads[:, _CHANNELS].sum())
+    return math.prod(sizes) * value.itemsize
 
 
 def _concat(
