@@ -66,11 +66,8 @@ def rename_uses(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> No
 
 def remove_nodes(graph: onnx.GraphProto, positions: Iterable[int]) -> None:
     """Take the nodes at `positions` out of the graph; the others keep their order."""
-    gone = set(positions)
-    if gone:  # one by one, each removal would move all nodes behind it
-        kept = [node for position, node in enumerate(graph.node) if position not in gone]
-        del graph.node[:]
-        graph.node.extend(kept)
+    for position in sorted(positions, reverse=True):
+        del graph.node[position]
 
 
 class GraphIndex:

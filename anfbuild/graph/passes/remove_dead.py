@@ -21,10 +21,8 @@ def run(model: onnx.ModelProto) -> PassResult:
         else:
             dead.append(position)
     remove_nodes(graph, dead)
-    used = [tensor for tensor in graph.initializer if tensor.name in needed]
-    unused = len(graph.initializer) - len(used)
-    if unused:  # one by one, each removal would move all initializers behind it
-        del graph.initializer[:]
-        graph.initializer.extend(used)
-    notes = [f"removed {len(dead)} nodes and {unused} initializers"] if dead or unused else []
-    return PassResult("remove_dead", len(dead) + unused, notes)
+    unused = [position for position, tensor in enumerate(graph.initializer) if tensor.name not in needed]
+    for position in reversed(unused):
+        del graph.initializer[position]
+    notes = [f"removed {len(dead)} nodes and {len(unused)} initializers"] if dead or unused else []
+    return PassResult("remove_dead", len(dead) + len(unused), notes)
