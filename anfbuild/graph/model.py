@@ -13,6 +13,10 @@ from anfbuild.errors import StepError
 
 # The checker's text for a bad node ends with "Bad node spec for node. Name: NAME OpType: TYPE".
 _BAD_NODE = re.compile(r"Name: (?P<name>\S*) OpType: (?P<type>\S+)")
+_ONE_PLACE = (
+    "Save the model as one file, its data inside: onnx.save(model, path); or let source.path name the folder that "
+    "holds the model and its data, and source.file the model in it."
+)
 _EXPORT_AGAIN = "Export the model again, or fetch it again and pin its SHA-256."
 
 
@@ -32,7 +36,7 @@ def load(path: Path) -> onnx.ModelProto:
         raise StepError(
             f"the external data of the model cannot be read: {_first_line(error)}",
             where=str(path),
-            remedy="Save the model as one file, its data inside: onnx.save(model, path).",
+            remedy=_ONE_PLACE,
         ) from error
     check(model, where=str(path))
     return model
@@ -93,7 +97,7 @@ def _check_location(tensor: onnx.TensorProto, path: Path) -> None:
         raise StepError(
             f"the external data of tensor {tensor.name!r} lie outside the model's folder: {location!r}",
             where=str(path),
-            remedy="Save the model as one file, its data inside: onnx.save(model, path).",
+            remedy=_ONE_PLACE,
         )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from anfbuild.errors import RecipeError, did_you_mean
-from anfbuild.sources.file import copy_file
+from anfbuild.sources.file import copy_file, copy_folder
 from anfbuild.sources.verify import check_digest
 from anfbuild.sources.wheel import TIMEOUT_S, check_tags, fetch_members, parse_member, parse_requirement
 
 KINDS: dict[str, dict[str, bool]] = {
-    "file": {"path": True},
+    "file": {"path": True, "file": False},
     "wheel": {"distribution": True, "file": True, "python": False, "platform": False},
 }
 """Kind -> the keys that it reads (besides `sha256`), and whether each must be given."""
@@ -51,7 +51,7 @@ def check(
     if distribution is not None:
         parse_requirement(distribution)
         check_tags(python, platform)
-    if file is not None:
+    if file is not None and not (kind == "file" and file == "."):
         parse_member(file)
 
 
@@ -67,9 +67,11 @@ def fetch(
     sha256: str | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Path:
-    """Leave the one file that the source names in `folder`, under its own base name, and return its path.
+    """Leave what the source names in `folder`, and return the path of the model in it.
 
-    The file appears whole or not at all, and only when its SHA-256 is `sha256` (a `file` may go unpinned).
+    A file comes under its own base name. A folder (kind `file`, where `file` names the model inside of `path`, or is
+    "." for the folder itself) comes with all that lies in it, so that a model finds its data.
+    A file appears whole or not at all, and only when its SHA-256 is `sha256` (a `file` may go unpinned).
     Raises RecipeError for what `check` refuses and for a wheel's member without a digest, StepError for what cannot
     be had: no such file, another digest, no such distribution or member, an index out of reach.
     """
@@ -83,7 +85,7 @@ def fetch(
         sha256=sha256,
     )
     if path is not None:
-        return copy_file(path, sha256, folder)
+        return copy_file(path, sha256, folder) if file is None else copy_folder(path, file, sha256, folder)
     assert distribution is not None
     assert file is not None
     return fetch_members(distribution, python, platform, {file: sha256}, folder, timeout_s=timeout_s)[file]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from anfbuild.engine.step import Job, at, step
-from anfbuild.steps.files import write_json
+from anfbuild.steps.files import read_json, write_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +20,10 @@ class Convert:
 def convert(job: Job[Convert]) -> None:
     """Convert the source model to a clean float ONNX model."""
     from anfbuild import graph
+    from anfbuild.sources.readers import read
 
-    source = graph.load(job.inputs["fetch"] / "model.onnx")
+    fetched = job.inputs["fetch"]
+    source = read(fetched / read_json(fetched / "source.json")["entry"])
     model, passes = graph.clean(source, job.config.shapes, job.config.outputs)
     graph.save(model, job.output / "model.onnx")
     macs = graph.node_macs(model)

@@ -1,4 +1,4 @@
-"""fetch: the source model, pinned by its SHA-256."""
+"""fetch: the source model, pinned by its SHA-256, and what belongs to it."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def fetch(job: Job[Fetch]) -> None:
     from anfbuild import sources
 
     config = job.config
+    folder = job.output / "model"
     model = sources.fetch(
         config.kind,
         path=config.path,
@@ -37,15 +38,28 @@ def fetch(job: Job[Fetch]) -> None:
         python=config.python,
         platform=config.platform,
         sha256=config.sha256,
-        folder=job.scratch,
+        folder=folder,
     )
-    model.replace(job.output / "model.onnx")
+    if config.path is not None and config.file is None:
+        # The name of a file on this machine is not in the key, so it cannot be in the result.
+        model = model.replace(folder / f"model{model.suffix}")
     write_json(
         job.output / "source.json",
         {
             "kind": config.kind,
             "distribution": config.distribution,
             "file": config.file,
-            "sha256": hashlib.sha256((job.output / "model.onnx").read_bytes()).hexdigest(),
+            "entry": model.relative_to(job.output).as_posix(),
+            "sha256": _digest(model, folder),
         },
     )
+
+
+def _digest(model: Path, folder: Path) -> str:
+    """SHA-256 of the model's file where it is all there is, else of the folder."""
+    from anfbuild.sources.verify import folder_digest
+
+    if [path for path in folder.rglob("*") if path.is_file()] != [model]:
+        return folder_digest(folder)
+    with model.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
