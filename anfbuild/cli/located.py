@@ -39,4 +39,6 @@ def _source(recipe: Recipe, name: str) -> str:
         folder = Path(source["path"])
         shown = str(folder if source["file"] is None else folder / name)
         return f"{shown} ({recipe.place('source.path')})"
+    if source["url"] is not None:
+        return f"{source['url']} ({recipe.place('source.url')})"
     return f"{source['file']} of {source['distribution']} ({recipe.place('source.file')})"

@@ -16,6 +16,7 @@ class Fetch:
 
     kind: str = at("source.kind")
     path: Path | None = at("source.path", content=True)
+    url: str | None = at("source.url")
     distribution: str | None = at("source.distribution")
     file: str | None = at("source.file")
     python: str | None = at("source.python")
@@ -33,6 +34,7 @@ def fetch(job: Job[Fetch]) -> None:
     model = sources.fetch(
         config.kind,
         path=config.path,
+        url=config.url,
         distribution=config.distribution,
         file=config.file,
         python=config.python,
@@ -47,6 +49,7 @@ def fetch(job: Job[Fetch]) -> None:
         job.output / "source.json",
         {
             "kind": config.kind,
+            "url": config.url,
             "distribution": config.distribution,
             "file": config.file,
             "entry": model.relative_to(job.output).as_posix(),

@@ -14,7 +14,7 @@ from anfbuild import graph
 from anfbuild.engine.step import Job
 from anfbuild.steps import GRAPH
 
-NOTHING = dict.fromkeys(("path", "distribution", "file", "python", "platform", "sha256"))
+NOTHING = dict.fromkeys(("path", "url", "distribution", "file", "python", "platform", "sha256"))
 
 
 def run(root: Path, name: str, config: dict[str, Any], inputs: dict[str, Path]) -> Path:
