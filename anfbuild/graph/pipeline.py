@@ -37,23 +37,30 @@ def clean(
 
     Raises RecipeError for shapes and names that do not fit the model, StepError for what a model must not have.
     """
-    clean = onnx.ModelProto()
-    clean.CopyFrom(model)
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy, clean_in_place(copy, input_shapes, outputs)
+
+
+def clean_in_place(
+    model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]], outputs: Sequence[str] | None = None
+) -> list[PassResult]:
+    """The same on `model` itself, for one that need not be in memory twice. After an error it is half done."""
     results = [
-        accept.run(clean),
-        prune_outputs.run(clean, outputs),
-        remove_dead.run(clean),
-        fix_inputs.run(clean, input_shapes),
-        fold_constants.run(clean),
-        refuse_unsound.run(clean),
-        upgrade_opset.run(clean),
-        fold_constants.run(clean),  # the conversion makes new Constant nodes
-        remove_identity.run(clean),
-        fold_affine.run(clean),
-        fold_batchnorm.run(clean),
-        fuse_hardswish.run(clean),
+        accept.run(model),
+        prune_outputs.run(model, outputs),
+        remove_dead.run(model),
+        fix_inputs.run(model, input_shapes),
+        fold_constants.run(model),
+        refuse_unsound.run(model),
+        upgrade_opset.run(model),
+        fold_constants.run(model),  # the conversion makes new Constant nodes
+        remove_identity.run(model),
+        fold_affine.run(model),
+        fold_batchnorm.run(model),
+        fuse_hardswish.run(model),
     ]
-    unused = remove_dead.run(clean)
-    results += [unused, name_nodes.run(clean), infer_shapes.run(clean)]
-    check(clean, where="the cleaned model", full=True)
-    return clean, results
+    unused = remove_dead.run(model)
+    results += [unused, name_nodes.run(model), infer_shapes.run(model)]
+    check(model, where="the cleaned model", full=True)
+    return results

@@ -11,6 +11,7 @@ from typing import Any
 import onnx
 
 from anfbuild.errors import StepError
+from anfbuild.graph import large
 from anfbuild.graph.edit import attribute
 from anfbuild.graph.model import serialize
 
@@ -72,9 +73,10 @@ def is_static(dim: onnx.TensorShapeProto.Dimension) -> bool:
 def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """A copy of `model` in which onnx's shape inference, values of small integer tensors included, wrote value_info.
 
-    With `strict`, raises StepError naming the node whose shapes contradict each other. Raises StepError over 2 GB.
+    Of a model of more than 2 GB, a copy of its skeleton. With `strict`, raises StepError naming the node whose shapes
+    contradict each other.
     """
-    data = serialize(model)
+    data = serialize(large.skeleton(model) if large.is_large(model) else model)
     try:
         return onnx.shape_inference.infer_shapes(data, strict_mode=strict, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
@@ -168,7 +170,7 @@ def _unknown(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> I
 def _with_standard_qdq(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy in which com.microsoft's Q and DQ, of whose shapes onnx knows nothing, are the standard ones."""
     copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy.CopyFrom(large.skeleton(model) if large.is_large(model) else model)
     for node in copy.graph.node:
         if node.domain == "com.microsoft" and node.op_type in ("QuantizeLinear", "DequantizeLinear"):
             node.domain = ""

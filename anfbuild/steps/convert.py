@@ -23,14 +23,15 @@ def convert(job: Job[Convert]) -> None:
     from anfbuild.sources.readers import read
 
     fetched = job.inputs["fetch"]
-    source = read(fetched / read_json(fetched / "source.json")["entry"])
-    model, passes = graph.clean(source, job.config.shapes, job.config.outputs)
+    model = read(fetched / read_json(fetched / "source.json")["entry"])
+    nodes = len(model.graph.node)
+    passes = graph.clean_in_place(model, job.config.shapes, job.config.outputs)
     graph.save(model, job.output / "model.onnx")
     macs = graph.node_macs(model)
     write_json(
         job.output / "convert.json",
         {
-            "nodes": {"source": len(source.graph.node), "converted": len(model.graph.node)},
+            "nodes": {"source": nodes, "converted": len(model.graph.node)},
             "macs": sum(macs.values()),
             "interface": graph.interface(model),
             "passes": [dataclasses.asdict(result) for result in passes],

@@ -62,6 +62,8 @@ def test_a_bad_file_is_refused_by_name(tmp_path, content, says):
 class Unwritable:
     """What protobuf does with a model that it cannot write."""
 
+    graph = onnx.GraphProto()
+
     def __init__(self, error):
         self.error = error
 

@@ -7,6 +7,7 @@ from onnx import inliner
 
 from anfbuild.errors import StepError
 from anfbuild.graph.edit import PassResult
+from anfbuild.graph.large import on_skeleton
 from anfbuild.graph.shapes import input_values
 
 _IR_OF_OPSET_17 = 8
@@ -32,7 +33,8 @@ def run(model: onnx.ModelProto) -> PassResult:
         raise _unsupported(f"initializer {sparse.values.name!r} is a sparse tensor")
     if model.functions:
         notes.append(f"inlined {len(model.functions)} local functions")
-        model.CopyFrom(inliner.inline_local_functions(model))
+        _, write = on_skeleton(model, inliner.inline_local_functions)
+        write()
     fed = input_values(model)
     overridable = len(model.graph.input) - len(fed)
     if overridable:
