@@ -112,10 +112,9 @@ def serialize(model: onnx.ModelProto) -> bytes:
 
 def check(model: onnx.ModelProto, *, where: str, full: bool = False) -> None:
     """Let onnx.checker judge `model`; `full` infers shapes too. Raises StepError naming the node, where known."""
-    if large.is_large(model):
-        large.verify(model)
-        model = large.skeleton(model)
-    data = serialize(model)
+    for tensor in _tensors(model.graph):
+        _check_bytes(tensor, where)
+    data = serialize(large.skeleton(model) if large.is_large(model) else model)
     try:
         onnx.checker.check_model(data, full_check=full)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
@@ -132,6 +131,17 @@ def _check_location(tensor: onnx.TensorProto, path: Path) -> None:
             f"the external data of tensor {tensor.name!r} lie outside the model's folder: {location!r}",
             where=str(path),
             remedy=_ONE_PLACE,
+        )
+
+
+def _check_bytes(tensor: onnx.TensorProto, where: str) -> None:
+    """StepError for raw data that are not as long as type and shape say, which the checker does not look at."""
+    stated = large.stated_bytes(tensor)
+    if stated and tensor.HasField("raw_data") and len(tensor.raw_data) != stated:
+        raise StepError(
+            f"tensor {tensor.name!r} has {len(tensor.raw_data)} bytes, but its type and shape say {stated}",
+            where=where,
+            remedy=_EXPORT_AGAIN,
         )
 
 
