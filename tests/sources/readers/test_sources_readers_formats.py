@@ -20,6 +20,7 @@ from anfbuild.sources.readers import FORMATS, find_format, read
         ("net.bin", b"\x08\x09", "onnx"),
         ("net.ONNX", b"anything", "onnx"),
         ("net.tflite", b"anything", "tflite"),
+        ("net.pt2", b"PK", "torch"),
         ("net.onnx", b"\x1c\0\0\0TFL3", "tflite"),
     ],
 )
@@ -29,13 +30,16 @@ def test_content_and_suffix_tell_the_format(tmp_path: Path, name: str, content: 
 
 
 def test_an_unknown_format_names_those_that_can_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "net.h5"
-    path.write_bytes(b"\x89HDF")
-    for unknown in (path, tmp_path):
-        with pytest.raises(StepError) as caught:
-            read(unknown)
-        assert caught.value.where == str(unknown)
+    for name, remedy in (("net.h5", "TFLiteConverter"), ("net.pt", "torch.export.save"), ("net.x", "right file")):
+        (tmp_path / name).write_bytes(b"\x89HDF")
+        with pytest.raises(StepError, match="none of the formats") as caught:
+            read(tmp_path / name)
+        assert caught.value.where == str(tmp_path / name)
         assert caught.value.choices == list(FORMATS.values())
+        assert remedy in (caught.value.remedy or "")
+    with pytest.raises(StepError, match="a folder is none") as caught:
+        read(tmp_path)
+    assert "source.file" in (caught.value.remedy or "")
     with pytest.raises(StepError, match="cannot be read"):
         read(tmp_path / "nothing.onnx")
 
