@@ -38,9 +38,9 @@ def test_a_program_computes_what_pytorch_does(tmp_path: Path, open_batch: bool) 
         torch.nn.Linear(8, 5),
     ).eval()
     value = torch.randn(2, 3, 16, 16)
-    dynamic = ({0: torch.export.Dim("batch", min=1, max=64)},) if open_batch else None
+    dynamic = {"input": {0: torch.export.Dim("batch", min=1, max=64)}} if open_batch else None
     path = tmp_path / "m.pt2"
-    torch.export.save(torch.export.export(net, (value,), dynamic_shapes=(dynamic,) if dynamic else None), path)
+    torch.export.save(torch.export.export(net, (value,), dynamic_shapes=dynamic), path)
     model = read(path)
     (name,) = (entry.name for entry in graph.input_values(model))
     clean, _ = graph.clean(model, {name: [2, 3, 16, 16]})

@@ -1,4 +1,4 @@
-"""The reader of TensorFlow Lite models: source.py parses, builder.py writes the graph, operators/ knows the operators.
+"""The reader of TensorFlow Lite models: source.py parses, nodes.py and builder.py write, operators/ convert.
 
 The flatbuffers schema is that of the package `tflite`; no TensorFlow is needed.
 """

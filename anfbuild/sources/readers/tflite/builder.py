@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import onnx
 import tflite
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from anfbuild.errors import StepError
+from anfbuild.sources.readers.tflite.nodes import MICROSOFT, Nodes
 from anfbuild.sources.readers.tflite.source import Encoding, Operator, Source, Tensor
-
-OPSET = 17
 
 OWN = "own"
 """The order that the file states."""
@@ -38,33 +36,29 @@ _BOUNDS: dict[int, tuple[float, float | None]] = {
 """Fused activation -> what it cuts off."""
 
 _WIDE = np.dtype(np.int16)
-_MICROSOFT = "com.microsoft"  # ONNX's own 16-bit QuantizeLinear needs opset 21
+"""Encoded by com.microsoft's operators: those of ONNX need opset 21 for it."""
 
 
-class Builder:
-    """One ONNX graph in the making. A value's name is preliminary until `model` writes the graph."""
+class Builder(Nodes):
+    """The values of one graph in the making, and the order in which each is held."""
 
     def __init__(self, source: Source) -> None:
+        super().__init__(source.tensor(index).name for index in (*source.inputs, *source.outputs))
         self.source = source
         self.constants: dict[int, np.ndarray] = {}
         """Computed values that turned out to be constant."""
-        self._operator: Operator | None = None
         self._values: dict[int, dict[str, str]] = {}
         self._quantized: dict[str, str] = {}
         self._permuted: dict[tuple[int, tuple[int, ...]], str] = {}
-        self._nodes: list[onnx.NodeProto] = []
-        self._initializers: dict[str, onnx.TensorProto] = {}
         self._same: dict[int, int] = {}
-        self._final: dict[str, str] = {}
         self._returned: set[str] = set()
-        self._taken = {source.tensor(index).name for index in (*source.inputs, *source.outputs)}
         self._inputs = [self._input(index) for index in dict.fromkeys(source.inputs)]
 
     # ---- what the file says
 
     def begin(self, operator: Operator) -> None:
         """What follows belongs to `operator`."""
-        self._operator = operator
+        self.label = f"_{operator.index}"
 
     def shape(self, index: int) -> tuple[int, ...]:
         """The shape of a tensor, in the file's own order."""
@@ -128,7 +122,8 @@ class Builder:
                     f"not {len(order)}"
                 )
             if constant is None:
-                self._permuted[key] = self.node("Transpose", [self.value(index)], perm=order)
+                turned = self.node("Transpose", [self.value(index)], perm=order)
+                self._permuted[key] = self.encode(index, turned)
             else:
                 self._permuted[key] = self._add(index, constant, order)
         return self._permuted[key]
@@ -177,15 +172,15 @@ class Builder:
         """The value `name` rounded to the encoding of the tensor `index`, where that has one."""
         tensor = self.source.tensor(index)
         if tensor.encoding is None or tensor.dtype.itemsize > 2:
-            self._call(name, tensor.name)
+            self.call(name, tensor.name)
             return name
-        self._call(name, f"{tensor.name}_float")
-        domain = _MICROSOFT if tensor.dtype == _WIDE else ""
+        self.call(name, f"{tensor.name}_float")
+        domain = MICROSOFT if tensor.dtype == _WIDE else ""
         encoding = self._encoding(tensor.encoding, tensor.dtype)
         stored = self.node("QuantizeLinear", [name, *encoding], domain=domain)
-        self._call(stored, f"{tensor.name}_quantized")
+        self.call(stored, f"{tensor.name}_quantized")
         result = self.node("DequantizeLinear", [stored, *encoding], domain=domain)
-        self._call(result, tensor.name)
+        self.call(result, tensor.name)
         self._quantized[result] = stored
         return result
 
@@ -193,50 +188,13 @@ class Builder:
         """From now on, the tensor `index` is another name of `other`."""
         self._same[index] = self._same.get(other, other)
 
-    # ---- nodes
-
-    def node(self, kind: str, inputs: Sequence[str], *, domain: str = "", **attributes: Any) -> str:
-        """Append a node with one output; the name of that."""
-        return self.nodes(kind, inputs, 1, domain=domain, **attributes)[0]
-
-    def nodes(
-        self, kind: str, inputs: Sequence[str], outputs: int, *, domain: str = "", **attributes: Any
-    ) -> list[str]:
-        """Append a node with several outputs; their names."""
-        position = "" if self._operator is None else f"_{self._operator.index}"
-        name = self._fresh(f"{kind}{position}")
-        names = [f"\0{name}/{number}" for number in range(outputs)]  # no tensor of a file is called so
-        self._nodes.append(helper.make_node(kind, list(inputs), names, name, domain=domain, **attributes))
-        return names
-
-    def array(self, value: Any, dtype: Any = np.int64) -> str:
-        """An initializer of integers (or of `dtype`), one for all that hold the same."""
-        array = np.asarray(value, dtype)
-        name = f"\0{array.dtype.name} {array.shape} {array.tobytes().hex()}"
-        if name not in self._initializers:
-            self._initializers[name] = numpy_helper.from_array(array, name)
-            self._final[name] = self._fresh("constant")
-        return name
-
-    def number(self, value: float) -> str:
-        """A float32 scalar initializer."""
-        return self.array(value, np.float32)
-
     # ---- the end
 
-    def model(self) -> onnx.ModelProto:
+    def finish(self) -> onnx.ModelProto:
         """The graph as a model, with the inputs and outputs of the file under their own names."""
-        self._operator = None
+        self.label = ""
         outputs = [self._output(index) for index in dict.fromkeys(self.source.outputs)]
-        nodes = [self._renamed(node) for node in self._nodes]
-        initializers = list(self._initializers.values())
-        for tensor in initializers:
-            tensor.name = self._final[tensor.name]
-        graph = helper.make_graph(nodes, "tflite", self._inputs, outputs, initializers, self.source.description)
-        opsets = [helper.make_opsetid("", OPSET)]
-        if any(node.domain == _MICROSOFT for node in nodes):
-            opsets.append(helper.make_opsetid(_MICROSOFT, 1))
-        return helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="anfbuild")
+        return self.model(self._inputs, outputs, self.source.description)
 
     def _input(self, index: int) -> onnx.ValueInfoProto:
         tensor = self.source.tensor(index)
@@ -247,12 +205,12 @@ class Builder:
                 remedy="Export the model with fixed shapes.",
             )
         name = tensor.name
-        self._final[name] = name
+        self.final[name] = name
         if tensor.encoding is not None and tensor.dtype.itemsize <= 2:
-            domain = _MICROSOFT if tensor.dtype == _WIDE else ""
+            domain = MICROSOFT if tensor.dtype == _WIDE else ""
             name = self.node("DequantizeLinear", [name, *self._encoding(tensor.encoding, tensor.dtype)], domain=domain)
             self._quantized[name] = tensor.name
-            self._call(name, f"{tensor.name}_float")
+            self.call(name, f"{tensor.name}_float")
         self._values[index] = {OWN: name}
         return _info(tensor)
 
@@ -261,10 +219,10 @@ class Builder:
         name = self.value(index)
         if tensor.encoding is not None:
             name = self._quantized.get(name, name)
-        if name in self._returned or not any(name in node.output for node in self._nodes):
+        if name in self._returned or not self.makes(name):
             name = self.node("Identity", [name])
         self._returned.add(name)
-        self._final[name] = tensor.name
+        self.final[name] = tensor.name
         return _info(tensor)
 
     # ---- within
@@ -311,17 +269,14 @@ class Builder:
         if encoding is not None and array.dtype == np.int64:  # no DequantizeLinear takes the bias of a 16-bit model
             array = (array * encoding.scale).astype(np.float32)
             encoding = None
-        name = f"\0constant {len(self._initializers)}"
-        self._initializers[name] = numpy_helper.from_array(array, name)
         if encoding is None:
-            self._final[name] = self._fresh(tensor.name)
-            return name
-        self._final[name] = self._fresh(f"{tensor.name}_quantized")
+            return self.initializer(array, tensor.name)
+        name = self.initializer(array, f"{tensor.name}_quantized")
         scales = self._encoding(encoding, array.dtype)
-        domain = _MICROSOFT if array.dtype == _WIDE else ""
+        domain = MICROSOFT if array.dtype == _WIDE else ""
         axis_of = {} if encoding.axis is None else {"axis": encoding.axis}
         real = self.node("DequantizeLinear", [name, *scales], domain=domain, **axis_of)
-        self._call(real, tensor.name)
+        self.call(real, tensor.name)
         return real
 
     def _encoding(self, encoding: Encoding, dtype: np.dtype[np.generic]) -> list[str]:
@@ -331,27 +286,6 @@ class Builder:
         zero_point = encoding.zero_point[0] if whole else encoding.zero_point
         scales = [self.array(scale, np.float32)]
         return scales if dtype.itemsize > 2 else [*scales, self.array(zero_point, dtype)]
-
-    def _call(self, name: str, wish: str) -> None:
-        """Let the preliminary `name` become `wish`, or near to it, unless it has a final one."""
-        if name not in self._final:
-            self._final[name] = self._fresh(wish)
-
-    def _fresh(self, wish: str) -> str:
-        name, number = wish, 0
-        while name in self._taken:
-            number += 1
-            name = f"{wish}_{number}"
-        self._taken.add(name)
-        return name
-
-    def _renamed(self, node: onnx.NodeProto) -> onnx.NodeProto:
-        for names in (node.input, node.output):
-            for position, name in enumerate(names):
-                if name:
-                    self._call(name, f"{node.name}_output")
-                    names[position] = self._final[name]
-        return node
 
 
 def _moves_nothing(own: Sequence[int]) -> bool:

@@ -30,7 +30,7 @@ def read_tflite(path: Path) -> onnx.ModelProto:
             place = f"{path}, operator {operator.index} ({operator.kind})"
             _convert(builder, operator)
         place = str(path)
-        model = builder.model()
+        model = builder.finish()
     except AnfbuildError as error:
         raise StepError(error.what, where=place, choices=error.choices, remedy=error.remedy or _DAMAGED) from error
     except Exception as error:  # a flatbuffer is not verified before it is read: any field may lead anywhere
