@@ -60,35 +60,42 @@ def clean(
 
     Raises RecipeError for shapes and names that do not fit the model, StepError for what a model must not have.
     """
-    clean = onnx.ModelProto()
-    clean.CopyFrom(model)
-    sources = provenance.number(clean)
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return clean_in_place(copy, input_shapes, outputs)
+
+
+def clean_in_place(
+    model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]], outputs: Sequence[str] | None = None
+) -> Cleaned:
+    """The same on `model` itself, for one that need not be in memory twice. After an error it is half done."""
+    sources = provenance.number(model)
     results = [
-        accept.run(clean),
-        prune_outputs.run(clean, outputs),
-        remove_dead.run(clean),
-        fix_inputs.run(clean, input_shapes),
-        fold_constants.run(clean),
-        refuse_unsound.run(clean),
-        upgrade_opset.run(clean),
-        fold_constants.run(clean),  # the conversion makes new Constant nodes
-        fuse_gelu.run(clean),
-        fold_constants.run(clean),  # so does its conversion
-        fuse_layernorm.run(clean),
-        unroll_recurrent.run(clean),
-        lower_einsum.run(clean),
-        lower_reduce_prod.run(clean),
-        remove_identity.run(clean),
-        fuse_hardswish.run(clean),  # before its last factor is folded into what comes behind
-        fold_affine.run(clean),
-        lower_batchnorm.run(clean),
-        lower_depthwise.run(clean),
-        fold_affine.run(clean),  # what these two wrote
-        lower_channel_pad.run(clean),
-        exact_resize.run(clean),
+        accept.run(model),
+        prune_outputs.run(model, outputs),
+        remove_dead.run(model),
+        fix_inputs.run(model, input_shapes),
+        fold_constants.run(model),
+        refuse_unsound.run(model),
+        upgrade_opset.run(model),
+        fold_constants.run(model),  # the conversion makes new Constant nodes
+        fuse_gelu.run(model),
+        fold_constants.run(model),  # so does its conversion
+        fuse_layernorm.run(model),
+        unroll_recurrent.run(model),
+        lower_einsum.run(model),
+        lower_reduce_prod.run(model),
+        remove_identity.run(model),
+        fuse_hardswish.run(model),  # before its last factor is folded into what comes behind
+        fold_affine.run(model),
+        lower_batchnorm.run(model),
+        lower_depthwise.run(model),
+        fold_affine.run(model),  # what these two wrote
+        lower_channel_pad.run(model),
+        exact_resize.run(model),
     ]
-    unused = remove_dead.run(clean)
-    results += [unused, name_nodes.run(clean), infer_shapes.run(clean)]
-    traced = provenance.take_out(clean, sources)
-    check(clean, where="the cleaned model", full=True)
-    return Cleaned(clean, results, traced)
+    unused = remove_dead.run(model)
+    results += [unused, name_nodes.run(model), infer_shapes.run(model)]
+    traced = provenance.take_out(model, sources)
+    check(model, where="the cleaned model", full=True)
+    return Cleaned(model, results, traced)

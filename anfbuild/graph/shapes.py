@@ -11,6 +11,7 @@ from typing import Any
 import onnx
 
 from anfbuild.errors import StepError
+from anfbuild.graph import large
 from anfbuild.graph.edit import attribute
 from anfbuild.graph.model import serialize
 
@@ -88,11 +89,21 @@ def is_static(dim: onnx.TensorShapeProto.Dimension) -> bool:
 def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """A copy of `model` in which onnx's shape inference, values of small integer tensors included, wrote value_info.
 
-    With `strict`, raises StepError naming the node whose shapes contradict each other. Raises StepError over 2 GB.
+    com.microsoft's QuantizeLinear and DequantizeLinear are seen through. Of a model of more than 2 GB, a copy of its
+    skeleton. With `strict`, raises StepError naming the node whose shapes contradict each other.
     """
+    if large.is_large(model):
+        model = large.skeleton(model)
+    inferred = _infer(model, strict)
+    if any(map(_is_microsoft_qdq, model.graph.node)):
+        _add_values(inferred, _infer(_with_standard_qdq(inferred), False))
+    return inferred
+
+
+def _infer(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto:
     data = serialize(model)
     try:
-        return _infer(data, strict=strict)
+        return _propagate(data, strict=strict)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
         text = " ".join(str(error).split())
         node = _BAD_NODE.search(text)
@@ -103,7 +114,7 @@ def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
         ) from error
 
 
-def _infer(data: bytes, *, strict: bool) -> onnx.ModelProto:
+def _propagate(data: bytes, *, strict: bool) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(data, strict_mode=strict, data_prop=True)
     except onnx.shape_inference.InferenceError as error:
@@ -151,7 +162,7 @@ def value_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     """
     shapes = known_shapes(model)
     if next(_unknown(model, shapes), None) is not None:
-        shapes = known_shapes(infer(_with_standard_qdq(model))) | shapes
+        shapes = known_shapes(infer(model)) | shapes
     for node, name in _unknown(model, shapes):
         raise StepError(
             f"value {name!r} has no static shape",
@@ -202,14 +213,26 @@ def _unknown(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> I
     return ((node, name) for node in model.graph.node for name in node.output if name and name not in shapes)
 
 
+def _is_microsoft_qdq(node: onnx.NodeProto) -> bool:
+    return node.domain == "com.microsoft" and node.op_type in ("QuantizeLinear", "DequantizeLinear")
+
+
 def _with_standard_qdq(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy in which com.microsoft's Q and DQ, of whose shapes onnx knows nothing, are the standard ones."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    for node in copy.graph.node:
-        if node.domain == "com.microsoft" and node.op_type in ("QuantizeLinear", "DequantizeLinear"):
-            node.domain = ""
+    for node in filter(_is_microsoft_qdq, copy.graph.node):
+        node.domain = ""
     return copy
+
+
+def _add_values(model: onnx.ModelProto, source: onnx.ModelProto) -> None:
+    """Let `model` state of its values what only `source` knows."""
+    known = {value.name for value in model.graph.value_info}
+    model.graph.value_info.extend(value for value in source.graph.value_info if value.name not in known)
+    for value, other in zip(model.graph.output, source.graph.output, strict=True):
+        if not value.type.tensor_type.HasField("shape"):
+            value.type.CopyFrom(other.type)
 
 
 def _proposals(value: onnx.ValueInfoProto, index: int) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from anfbuild.engine.step import Job, at, step
-from anfbuild.steps.files import write_json
+from anfbuild.steps.files import read_json, write_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,15 +20,18 @@ class Convert:
 def convert(job: Job[Convert]) -> None:
     """Convert the source model to a clean float ONNX model."""
     from anfbuild import graph
+    from anfbuild.sources.readers import read
 
-    source = graph.load(job.inputs["fetch"] / "model.onnx")
-    model, passes, provenance = graph.clean(source, job.config.shapes, job.config.outputs)
+    fetched = job.inputs["fetch"]
+    model = read(fetched / read_json(fetched / "source.json")["entry"])
+    nodes = len(model.graph.node)
+    _, passes, provenance = graph.clean_in_place(model, job.config.shapes, job.config.outputs)
     graph.save(model, job.output / "model.onnx")
     macs = graph.node_macs(model)
     write_json(
         job.output / "convert.json",
         {
-            "nodes": {"source": len(source.graph.node), "converted": len(model.graph.node)},
+            "nodes": {"source": nodes, "converted": len(model.graph.node)},
             "macs": sum(macs.values()),
             "interface": graph.interface(model),
             "passes": [dataclasses.asdict(result) for result in passes],

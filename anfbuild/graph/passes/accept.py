@@ -7,6 +7,7 @@ from onnx import inliner
 
 from anfbuild.errors import StepError
 from anfbuild.graph.edit import PassResult, place
+from anfbuild.graph.large import on_skeleton
 from anfbuild.graph.provenance import restore
 from anfbuild.graph.shapes import input_values
 
@@ -35,9 +36,9 @@ def run(model: onnx.ModelProto) -> PassResult:
         raise _unsupported(f"initializer {sparse.values.name!r} is a sparse tensor")
     if model.functions:
         notes.append(f"inlined {len(model.functions)} local functions")
-        inlined = inliner.inline_local_functions(model)
+        inlined, write = on_skeleton(model, inliner.inline_local_functions)
         restore(model.graph, inlined.graph)
-        model.CopyFrom(inlined)
+        write()
     fed = input_values(model)
     overridable = len(model.graph.input) - len(fed)
     if overridable:

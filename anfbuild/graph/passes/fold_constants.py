@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from anfbuild.errors import StepError
 from anfbuild.graph.edit import PassResult, constants, remove_nodes, subgraphs, used_names
 from anfbuild.graph.execute import Session
+from anfbuild.graph.large import is_left_out, stated_bytes
 from anfbuild.graph.provenance import Carrier, inherit
 from anfbuild.graph.shapes import infer, known_shapes, known_types
 
@@ -25,6 +26,8 @@ _QUANTIZATION = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 LARGEST_RESULT = 64 * 2**20
 """Bytes. A larger result stays computed, unless it is no larger than what it is computed from: a few numbers can say
 "a tensor of gigabytes", where a transposed weight only takes the place of another."""
+BATCH = 256 * 2**20
+"""Bytes. What is folded at once is in memory several times, and one model has several gigabytes of such weights."""
 
 
 def run(model: onnx.ModelProto) -> PassResult:
@@ -109,10 +112,21 @@ def _fold_ready(model: onnx.ModelProto) -> int:
         if is_ready and _is_foldable(node):
             known.update(node.output)
             ready.append(node)
-    ready = _without_large(model, ready)
+    ready = _some(model, _without_large(model, ready))
     if not ready:
         return 0
     return _replace(model, Session(_part(model, ready)).run({}))
+
+
+def _some(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """The first nodes of `ready`, which together read no more than BATCH bytes: the others wait for the next round."""
+    sizes = {tensor.name: stated_bytes(tensor) for tensor in model.graph.initializer}
+    left = BATCH
+    for count, node in enumerate(ready):
+        left -= sum(sizes.get(name, 0) for name in node.input)
+        if left < 0 and count:
+            return ready[:count]
+    return ready
 
 
 def _without_large(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -123,7 +137,7 @@ def _without_large(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[
     """
     if not ready:
         return []
-    sizes = _sizes(_part(model, ready))
+    sizes = _sizes(_part(model, ready, values=False))
     settled = set(constants(model.graph))
     small = settled.copy()
     kept = []
@@ -142,7 +156,7 @@ def _sizes(part: onnx.ModelProto) -> dict[str, int]:
     inferred = infer(part)
     types = known_types(inferred)
     return {
-        name: math.prod(shape) * onnx.helper.tensor_dtype_to_np_dtype(types[name]).itemsize
+        name: math.prod(shape) * helper.tensor_dtype_to_np_dtype(types[name]).itemsize
         for name, shape in known_shapes(inferred).items()
         if name in types
     }
@@ -157,15 +171,22 @@ def _is_foldable(node: onnx.NodeProto) -> bool:
     )
 
 
-def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
-    """A model without inputs, of `nodes` and the initializers that they read, which returns all that they make."""
+def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto], *, values: bool = True) -> onnx.ModelProto:
+    """A model of `nodes` and the initializers that they read, which returns all that they make. Without `values`, the
+    large initializers are inputs."""
     outputs = [name for node in nodes for name in node.output if name]
     read = {name for node in nodes for name in node.input}
     part = onnx.ModelProto(ir_version=model.ir_version)
     part.opset_import.extend(model.opset_import)
     part.graph.name = "constants"
     part.graph.node.extend(nodes)
-    part.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name in read)
+    for tensor in model.graph.initializer:
+        if tensor.name not in read:
+            continue
+        if values or not is_left_out(tensor):
+            part.graph.initializer.append(tensor)
+        else:
+            part.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
     part.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)  # the runtime infers their types
     return part
 

@@ -8,6 +8,7 @@ import onnx
 from onnx import version_converter
 
 from anfbuild.graph.edit import GraphIndex, PassResult
+from anfbuild.graph.large import on_skeleton
 from anfbuild.graph.provenance import restore
 from anfbuild.graph.rewrite import Replacements
 
@@ -38,13 +39,13 @@ def run(model: onnx.ModelProto) -> PassResult:
         count = found.apply()
         return PassResult("fuse_gelu", count, [f"fused {count} nodes"] if count else [])
     try:
-        converted = version_converter.convert_version(model, _OPSET)
+        converted, write = on_skeleton(model, lambda whole: version_converter.convert_version(whole, _OPSET))
     except (version_converter.ConvertError, RuntimeError, ValueError) as error:
         why = f"no conversion to opset {_OPSET}: {' '.join(str(error).split())}"
         return PassResult("fuse_gelu", 0, [f"{len(found)} GELUs stay written out: {why}"])
     restore(model.graph, converted.graph)
     converted.ir_version = max(converted.ir_version, _IR)
-    model.CopyFrom(converted)
+    write()
     count = _find(model).apply()
     return PassResult("fuse_gelu", count, [f"opset {opset} to {_OPSET}", f"fused {count} nodes"])
 

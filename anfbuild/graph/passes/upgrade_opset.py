@@ -8,6 +8,7 @@ from onnx import helper, numpy_helper, version_converter
 
 from anfbuild.errors import StepError
 from anfbuild.graph.edit import PassResult, constants, place
+from anfbuild.graph.large import on_skeleton
 from anfbuild.graph.provenance import restore
 
 OLDEST = 17
@@ -34,13 +35,13 @@ def run(model: onnx.ModelProto) -> PassResult:
             # Older ones flatten the axes behind theirs; the converter leaves them as they are.
             raise _refused(found, "Hardmax has another meaning from opset 13 on", node)
     try:
-        converted = version_converter.convert_version(model, OLDEST)
+        converted, write = on_skeleton(model, lambda whole: version_converter.convert_version(whole, OLDEST))
     except (version_converter.ConvertError, RuntimeError, ValueError) as error:
         raise _refused(found, " ".join(str(error).split())) from error
     if found <= 10:
         _keep_old_resize(converted.graph, found)
     restore(model.graph, converted.graph)
-    model.CopyFrom(converted)
+    write()
     return PassResult("upgrade_opset", 1, [f"opset {found} to {OLDEST}"])
 
 
