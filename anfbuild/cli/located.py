@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from anfbuild.errors import AnfbuildError
 from anfbuild.recipe import Recipe
 
-_SOURCE = "fetch/model.onnx"
-"""How steps name the source model: the user knows it by the recipe's words."""
+_SOURCE = "fetch/model/"
+"""Where steps find the source model: the user knows it by the recipe's words."""
 
 
 def located(error: AnfbuildError, recipe: Recipe) -> AnfbuildError:
@@ -14,7 +16,8 @@ def located(error: AnfbuildError, recipe: Recipe) -> AnfbuildError:
     fetched model by the name that the recipe has for it."""
     where = error.where or ""
     if where.startswith(_SOURCE):
-        where = _source(recipe) + where.removeprefix(_SOURCE)
+        name, comma, rest = where.removeprefix(_SOURCE).partition(", ")
+        where = _source(recipe, name) + comma + rest
     elif _is_key(where, recipe):
         where = f"{recipe.place(where)} ({where})"
     return type(error)(error.what, where=where or None, choices=error.choices, remedy=error.remedy)
@@ -29,8 +32,13 @@ def _is_key(where: str, recipe: Recipe) -> bool:
     return isinstance(above, dict) and rest.partition(".")[0] in above
 
 
-def _source(recipe: Recipe) -> str:
+def _source(recipe: Recipe, name: str) -> str:
+    """The file `name` of the fetched model, with the place of the recipe that asks for it."""
     source = recipe.config["source"]
-    key = "path" if source["path"] is not None else "file"
-    of = "" if source["distribution"] is None else f" of {source['distribution']}"
-    return f"{source[key]}{of} ({recipe.place(f'source.{key}')})"
+    if source["path"] is not None:
+        folder = Path(source["path"])
+        shown = str(folder if source["file"] is None else folder / name)
+        return f"{shown} ({recipe.place('source.path')})"
+    if source["url"] is not None:
+        return f"{source['url']} ({recipe.place('source.url')})"
+    return f"{source['file']} of {source['distribution']} ({recipe.place('source.file')})"

@@ -6,15 +6,17 @@
 from anfbuild.graph.edit import PassResult
 from anfbuild.graph.execute import Session, run_each
 from anfbuild.graph.model import check, load, save, serialize
-from anfbuild.graph.pipeline import clean
+from anfbuild.graph.pipeline import Cleaned, clean, clean_in_place
 from anfbuild.graph.shapes import OpenDimension, input_values, interface, node_macs, open_dimensions, value_shapes
 
 __all__ = [
+    "Cleaned",
     "OpenDimension",
     "PassResult",
     "Session",
     "check",
     "clean",
+    "clean_in_place",
     "input_values",
     "interface",
     "load",

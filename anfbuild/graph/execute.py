@@ -13,7 +13,7 @@ import onnxruntime as ort
 
 from anfbuild.cores import available_cores, told_cores
 from anfbuild.errors import StepError, did_you_mean
-from anfbuild.graph.model import load, serialize
+from anfbuild.graph.model import parse, serialize
 
 Shape = tuple[int | None, ...]
 """A dimension that the model leaves open is None."""
@@ -51,7 +51,8 @@ class Session:
         Raises StepError for a bad model, an unknown name in `outputs`, an operator that the CPU does not know, or an
         input or output that is not a tensor of numbers (strings, sequences).
         """
-        self._session = _make_session(_model_bytes(model, outputs or ()), threads)
+        data, folder = _model_bytes(model, outputs or ())
+        self._session = _make_session(data, threads, folder)
         self.inputs: dict[str, tuple[np.dtype[np.generic], Shape]] = {
             node.name: (_dtype(node.name, node.type), tuple(d if isinstance(d, int) else None for d in node.shape))
             for node in self._session.get_inputs()
@@ -119,14 +120,17 @@ def run_each(
         pool.shutdown(cancel_futures=True)
 
 
-def _model_bytes(model: onnx.ModelProto | bytes | Path, outputs: Sequence[str]) -> bytes:
+def _model_bytes(model: onnx.ModelProto | bytes | Path, outputs: Sequence[str]) -> tuple[bytes, Path | None]:
+    """The bytes of the model with its extra outputs, and the folder that holds its external data."""
     if isinstance(model, bytes) and not outputs:
-        return model
+        return model, None
+    folder = None
     if isinstance(model, Path):
-        model = load(model)
+        folder = model.parent.absolute()
+        model = parse(model)
     elif isinstance(model, bytes):
         model = onnx.load_model_from_string(model)
-    return serialize(_with_outputs(model, outputs) if outputs else model)
+    return serialize(_with_outputs(model, outputs) if outputs else model), folder
 
 
 def _with_outputs(model: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:
@@ -146,13 +150,15 @@ def _with_outputs(model: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelP
     return copy
 
 
-def _make_session(data: bytes, threads: int | None) -> ort.InferenceSession:
+def _make_session(data: bytes, threads: int | None, folder: Path | None) -> ort.InferenceSession:
     ort.set_default_logger_severity(_FATAL)
     ort.disable_telemetry_events()
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = _FATAL
     options.add_session_config_entry("session.x64quantprecision", "1")
+    if folder is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     options.intra_op_num_threads = threads or told_cores() or 0  # 0: the runtime's own choice, all cores
     try:
         session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])

@@ -11,6 +11,7 @@ from typing import Any
 import onnx
 
 from anfbuild.errors import StepError
+from anfbuild.graph import large
 from anfbuild.graph.edit import attribute
 from anfbuild.graph.model import serialize
 
@@ -18,8 +19,16 @@ from anfbuild.graph.model import serialize
 _BAD_NODE = re.compile(r"op_type:\s*(?P<type>[^,)]+), node name:\s*(?P<name>[^)]*)\)")
 
 _BATCH = (1,)
+_CHANNELS = (1, 3)
 _IMAGE = (320, 640, 960)
 _SEQUENCE = (32, 64, 128)
+_NAMES: tuple[tuple[tuple[int, ...], set[str], tuple[str, ...]], ...] = (
+    (_BATCH, {"n", "b", "bs"}, ("batch",)),
+    (_CHANNELS, {"c"}, ("channel",)),
+    (_IMAGE, {"h", "w"}, ("height", "width")),
+    (_SEQUENCE, {"s", "t", "l"}, ("seq", "len", "token", "time", "frame")),
+)
+"""Proposals, the symbols that mean them, and the words that such a symbol contains."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +40,8 @@ class OpenDimension:
     symbol: str
     """The model's own name for it; empty when it has none."""
     proposals: tuple[int, ...]
-    """Sensible sizes, the preferred one last: batch 1; multiples of 32, which suit strided networks and HTP tiles."""
+    """Sensible sizes, the preferred one last: what the symbol is elsewhere; batch 1; multiples of 32, which suit
+    strided networks and HTP tiles."""
 
 
 def input_values(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
@@ -54,10 +64,17 @@ def interface(model: onnx.ModelProto) -> dict[str, dict[str, dict[str, Any]]]:
     }
 
 
-def open_dimensions(model: onnx.ModelProto) -> list[OpenDimension]:
-    """Every dimension of every input that has no fixed size, in the order of the model."""
+def open_dimensions(model: onnx.ModelProto, symbols: Mapping[str, int] | None = None) -> list[OpenDimension]:
+    """Every dimension of every input that has no fixed size, in the order of the model.
+
+    `symbols` are sizes that some symbols have elsewhere: they are proposed for the others of that name.
+    """
+    known = symbols or {}
     return [
-        OpenDimension(value.name, index, dim.dim_param, _proposals(index, len(value.type.tensor_type.shape.dim)))
+        OpenDimension(
+            *(value.name, index, dim.dim_param),
+            (known[dim.dim_param],) if dim.dim_param in known else _proposals(value, index),
+        )
         for value in input_values(model)
         for index, dim in enumerate(value.type.tensor_type.shape.dim)
         if not is_static(dim)
@@ -72,11 +89,21 @@ def is_static(dim: onnx.TensorShapeProto.Dimension) -> bool:
 def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """A copy of `model` in which onnx's shape inference, values of small integer tensors included, wrote value_info.
 
-    With `strict`, raises StepError naming the node whose shapes contradict each other. Raises StepError over 2 GB.
+    com.microsoft's QuantizeLinear and DequantizeLinear are seen through. Of a model of more than 2 GB, a copy of its
+    skeleton. With `strict`, raises StepError naming the node whose shapes contradict each other.
     """
+    if large.is_large(model):
+        model = large.skeleton(model)
+    inferred = _infer(model, strict)
+    if any(map(_is_microsoft_qdq, model.graph.node)):
+        _add_values(inferred, _infer(_with_standard_qdq(inferred), False))
+    return inferred
+
+
+def _infer(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto:
     data = serialize(model)
     try:
-        return onnx.shape_inference.infer_shapes(data, strict_mode=strict, data_prop=True)
+        return _propagate(data, strict=strict)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
         text = " ".join(str(error).split())
         node = _BAD_NODE.search(text)
@@ -85,6 +112,17 @@ def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
             where=f"node {node['name'].strip() or '(unnamed)'} ({node['type'].strip()})" if node else None,
             remedy="Check model.inputs.*.shape against what the model was made for.",
         ) from error
+
+
+def _propagate(data: bytes, *, strict: bool) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(data, strict_mode=strict, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        if "already exists" not in str(error):
+            raise
+    # onnx trips over its own notes where both branches of an If read one constant. Judge without values, then infer.
+    onnx.shape_inference.infer_shapes(data, strict_mode=strict)
+    return onnx.shape_inference.infer_shapes(data, data_prop=True)
 
 
 def _first_cause(text: str) -> str:
@@ -106,6 +144,16 @@ def known_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def known_types(model: onnx.ModelProto) -> dict[str, int]:
+    """Name -> TensorProto.DataType, for the values of the main graph whose type the model states."""
+    graph = model.graph
+    types = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    for value in [*graph.input, *graph.value_info, *graph.output]:
+        if value.type.tensor_type.elem_type:
+            types[value.name] = value.type.tensor_type.elem_type
+    return types
+
+
 def value_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     """Name -> shape of every input, initializer and node output of the main graph (() is a scalar).
 
@@ -114,7 +162,7 @@ def value_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     """
     shapes = known_shapes(model)
     if next(_unknown(model, shapes), None) is not None:
-        shapes = known_shapes(infer(_with_standard_qdq(model))) | shapes
+        shapes = known_shapes(infer(model)) | shapes
     for node, name in _unknown(model, shapes):
         raise StepError(
             f"value {name!r} has no static shape",
@@ -165,17 +213,38 @@ def _unknown(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> I
     return ((node, name) for node in model.graph.node for name in node.output if name and name not in shapes)
 
 
+def _is_microsoft_qdq(node: onnx.NodeProto) -> bool:
+    return node.domain == "com.microsoft" and node.op_type in ("QuantizeLinear", "DequantizeLinear")
+
+
 def _with_standard_qdq(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy in which com.microsoft's Q and DQ, of whose shapes onnx knows nothing, are the standard ones."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    for node in copy.graph.node:
-        if node.domain == "com.microsoft" and node.op_type in ("QuantizeLinear", "DequantizeLinear"):
-            node.domain = ""
+    for node in filter(_is_microsoft_qdq, copy.graph.node):
+        node.domain = ""
     return copy
 
 
-def _proposals(index: int, rank: int) -> tuple[int, ...]:
+def _add_values(model: onnx.ModelProto, source: onnx.ModelProto) -> None:
+    """Let `model` state of its values what only `source` knows."""
+    known = {value.name for value in model.graph.value_info}
+    model.graph.value_info.extend(value for value in source.graph.value_info if value.name not in known)
+    for value, other in zip(model.graph.output, source.graph.output, strict=True):
+        if not value.type.tensor_type.HasField("shape"):
+            value.type.CopyFrom(other.type)
+
+
+def _proposals(value: onnx.ValueInfoProto, index: int) -> tuple[int, ...]:
+    """By the name of the dimension, else by its place."""
+    dims = value.type.tensor_type.shape.dim
+    symbol = dims[index].dim_param.lower()
+    for proposals, symbols, words in _NAMES:
+        if symbol in symbols or any(word in symbol for word in words):
+            return proposals
     if index == 0:
         return _BATCH
-    return _IMAGE if rank >= 4 else _SEQUENCE
+    if len(dims) < 4:
+        return _SEQUENCE
+    channels_last = is_static(dims[-1]) and dims[-1].dim_value in (1, 3, 4)
+    return _CHANNELS if index == 1 and not channels_last else _IMAGE

@@ -45,6 +45,7 @@ class Source:
 
     kind: str = MISSING
     path: str | None = None
+    url: str | None = None
     distribution: str | None = None
     file: str | None = None
     python: str | None = None

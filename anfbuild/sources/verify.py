@@ -52,3 +52,16 @@ def digest_of(stream: IO[bytes], copy: IO[bytes] | None = None) -> str:
         if copy is not None:
             copy.write(chunk)
     return digest.hexdigest()
+
+
+def folder_digest(folder: Path) -> str:
+    """SHA-256 of a folder: of one line `DIGEST  PATH` a file, sorted by path, as sha256sum prints it.
+
+    `cd FOLDER && find * -type f | LC_ALL=C sort | xargs sha256sum | sha256sum` gives the same.
+    """
+    lines = hashlib.sha256()
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    for name in sorted(files):
+        with files[name].open("rb") as stream:
+            lines.update(f"{digest_of(stream)}  {name}\n".encode())
+    return lines.hexdigest()

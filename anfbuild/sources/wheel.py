@@ -44,13 +44,13 @@ def parse_requirement(distribution: str) -> None:
 
 
 def parse_member(member: str) -> str:
-    """The base name of a wheel's member; RecipeError for a name that is not a relative, plain path to a file."""
+    """The base name of a member; RecipeError for a name that is not a relative, plain path to a file."""
     parts = member.split("/")
     if "\\" in member or "\0" in member or any(part in ("", ".", "..") for part in parts):
         raise RecipeError(
-            f"{member!r} is not a file inside a wheel",
+            f"{member!r} is not the path of a file inside the source",
             where="file",
-            remedy="Write the path that `python -m zipfile -l FILE.whl` shows.",
+            remedy="Write a relative path with / and without .. (`python -m zipfile -l FILE.whl` lists a wheel's).",
         )
     return parts[-1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from anfbuild.engine.step import Job, at, step
-from anfbuild.steps.files import write_json
+from anfbuild.steps.files import read_json, write_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,18 +19,23 @@ class Convert:
 @step(needs=("fetch",), config=Convert)
 def convert(job: Job[Convert]) -> None:
     """Convert the source model to a clean float ONNX model."""
-    from anfbuild.graph import clean, interface, load, node_macs, save
+    from anfbuild.graph import clean_in_place, interface, node_macs, save
+    from anfbuild.sources.readers import read
 
-    source = load(job.inputs["fetch"] / "model.onnx")
-    model, passes = clean(source, job.config.shapes, job.config.outputs)
+    fetched = job.inputs["fetch"]
+    model = read(fetched / read_json(fetched / "source.json")["entry"])
+    nodes = len(model.graph.node)
+    _, passes, provenance = clean_in_place(model, job.config.shapes, job.config.outputs)
     save(model, job.output / "model.onnx")
     macs = node_macs(model)
     write_json(
         job.output / "convert.json",
         {
-            "nodes": {"source": len(source.graph.node), "converted": len(model.graph.node)},
+            "nodes": {"source": nodes, "converted": len(model.graph.node)},
             "macs": sum(macs.values()),
             "interface": interface(model),
             "passes": [dataclasses.asdict(result) for result in passes],
+            # Only what says something: most nodes are the source node of the same name.
+            "provenance": {name: sources for name, sources in provenance.items() if sources != [name]},
         },
     )

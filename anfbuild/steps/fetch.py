@@ -1,4 +1,4 @@
-"""fetch: the source model, pinned by its SHA-256."""
+"""fetch: the source model, pinned by its SHA-256, and what belongs to it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Fetch:
 
     kind: str = at("source.kind")
     path: Path | None = at("source.path", content=True)
+    url: str | None = at("source.url")
     distribution: str | None = at("source.distribution")
     file: str | None = at("source.file")
     python: str | None = at("source.python")
@@ -29,23 +30,39 @@ def fetch(job: Job[Fetch]) -> None:
     from anfbuild import sources
 
     config = job.config
+    folder = job.output / "model"
     model = sources.fetch(
         config.kind,
         path=config.path,
+        url=config.url,
         distribution=config.distribution,
         file=config.file,
         python=config.python,
         platform=config.platform,
         sha256=config.sha256,
-        folder=job.scratch,
+        folder=folder,
     )
-    model.replace(job.output / "model.onnx")
+    if config.path is not None and config.file is None:
+        # The name of a file on this machine is not in the key, so it cannot be in the result.
+        model = model.replace(folder / f"model{model.suffix}")
     write_json(
         job.output / "source.json",
         {
             "kind": config.kind,
+            "url": config.url,
             "distribution": config.distribution,
             "file": config.file,
-            "sha256": hashlib.sha256((job.output / "model.onnx").read_bytes()).hexdigest(),
+            "entry": model.relative_to(job.output).as_posix(),
+            "sha256": _digest(model, folder),
         },
     )
+
+
+def _digest(model: Path, folder: Path) -> str:
+    """SHA-256 of the model's file where it is all there is, else of the folder."""
+    from anfbuild.sources.verify import folder_digest
+
+    if [path for path in folder.rglob("*") if path.is_file()] != [model]:
+        return folder_digest(folder)
+    with model.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -36,10 +36,9 @@ def package(job: Job[Package]) -> None:
     """Pack the context binary, the portable QDQ model, the encodings and the manifest."""
     from anfbuild import package as archive
 
-    files = {
-        "qdq/model.onnx": job.inputs["quantize"] / "model.onnx",
-        "encodings.json": job.inputs["quantize"] / "encodings.json",
-    }
+    # A large model has its data beside it.
+    files = {f"qdq/{path.name}": path for path in sorted(job.inputs["quantize"].glob("model.onnx*"))}
+    files["encodings.json"] = job.inputs["quantize"] / "encodings.json"
     entry = {"qdq": "qdq/model.onnx"}
     context = job.inputs["prepare"] / "context"
     if context.is_dir():

@@ -59,7 +59,7 @@ def test_places_are_told_for_keys_and_for_the_source_alone(tmp_path: Path) -> No
     assert where("dataset.samples") == "command line (dataset.samples)"
     for other in ("node Conv_3", "model.onnx", "results.json", "data/0.png", "command line"):
         assert where(other) == other
-    source = where("fetch/model.onnx, node Conv_3")
+    source = where("fetch/model/det.onnx, node Conv_3")
     assert source is not None
     assert "ch_PP-OCRv4_det_infer.onnx of rapidocr-onnxruntime==1.4.4 (" in source
-    assert source.endswith("conf/source/ppocr_det.yaml:5), node Conv_3")
+    assert source.endswith("conf/source/ppocr_det.yaml:6), node Conv_3")

@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from anfbuild.graph import Session
+from anfbuild.graph import Cleaned, Session
+from anfbuild.graph.edit import used_names
 
 Dims = Sequence[int | str]
 
@@ -74,6 +75,10 @@ def conv_model(height: int | str = 8, channels: int = 4) -> onnx.ModelProto:
     return b.model({"x": [1, 3, height, 8]}, {"y": [1, channels, height, 8]})
 
 
+def copy(model: onnx.ModelProto) -> onnx.ModelProto:
+    return onnx.ModelProto.FromString(model.SerializeToString())
+
+
 def op_types(model: onnx.ModelProto) -> list[str]:
     return [node.op_type for node in model.graph.node]
 
@@ -85,3 +90,18 @@ def assert_same_floats(before: onnx.ModelProto, after: onnx.ModelProto, **shapes
     expected, found = Session(before, threads=1).run(feeds), Session(after, threads=1).run(feeds)
     for name, value in found.items():
         np.testing.assert_allclose(value, expected[name], rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def assert_traced(before: onnx.ModelProto, cleaned: Cleaned, outputs: Sequence[str] | None = None) -> None:
+    """Every node has a source, and every source node that an output depends on is one of some node's."""
+    assert list(cleaned.provenance) == [node.name for node in cleaned.model.graph.node]
+    assert all(cleaned.provenance.values())
+    wanted = set(outputs or [value.name for value in before.graph.output])
+    needed = set()
+    names = [node.name for node in before.graph.node]
+    for position, node in reversed(list(enumerate(before.graph.node))):
+        if wanted.intersection(node.output):
+            wanted.update(used_names(node))
+            own = node.name and names.count(node.name) == 1
+            needed.add(node.name if own else f"#{position} {node.op_type}")
+    assert needed == {name for sources in cleaned.provenance.values() for name in sources}

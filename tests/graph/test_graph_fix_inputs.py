@@ -77,3 +77,23 @@ def test_what_does_not_fit_the_model_is_refused(shapes, says):
     with pytest.raises(RecipeError, match=says) as caught:
         fix_inputs.run(open_model(), shapes)
     assert caught.value.where.startswith("model.inputs.ima")
+
+
+def text_model():
+    b = Builder()
+    b.node("Add", ["ids", "mask"], "y")
+    return b.model({"ids": ["batch", "seq"], "mask": ["batch", "seq"]}, {"y": ["batch", "seq"]})
+
+
+def test_a_symbol_that_the_recipe_fixes_elsewhere_is_proposed_again():
+    with pytest.raises(RecipeError) as caught:
+        fix_inputs.run(text_model(), {"ids": [2, 77]})
+    assert "input 'mask' dimension 0 (batch): try 2\n" in str(caught.value)
+    assert "model.inputs.mask.shape=[2,77]" in str(caught.value)
+
+
+def test_one_symbol_with_two_sizes_is_noted():
+    assert fix_inputs.run(text_model(), {"ids": [1, 77], "mask": [1, 1]}).notes[1:] == [
+        "seq is 77 in ids[1] and 1 in mask[1]"
+    ]
+    assert len(fix_inputs.run(text_model(), {"ids": [1, 77], "mask": [1, 77]}).notes) == 1

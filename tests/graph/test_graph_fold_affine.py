@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from graph_models import Builder, assert_same_floats, op_types
+from graph_models import Builder, assert_same_floats, copy, op_types
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anfbuild.graph.passes import fold_affine
 
@@ -80,3 +82,113 @@ def test_a_shared_bias_is_not_changed_for_others():
     assert fold_affine.run(model).changed == 1
     assert np.array(model.graph.initializer[0].raw_data).tolist() == before.graph.initializer[0].raw_data
     assert_same_floats(before, model, x=[1, 2, 3, 3])
+
+
+def folds(b, left, changed=1, opset=17, **shapes):
+    model = b.model(shapes, {"y": None}, opset=opset)
+    before = copy(model)
+    assert fold_affine.run(model).changed == changed
+    assert op_types(model) == left
+    assert_same_floats(before, model, **shapes)
+
+
+@given(
+    op=st.sampled_from(["Add", "Sub", "Mul", "Div", "BatchNormalization"]),
+    kind=st.sampled_from(["Conv", "Grouped", "ConvTranspose", "Gemm"]),
+    padded=st.booleans(),
+    bias=st.booleans(),
+    before=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_it_goes_into_what_makes_or_reads_the_value_exactly_where_it_may(op, kind, padded, bias, before, seed):
+    b = Builder(seed)
+    shape = [3, 4] if kind == "Gemm" else [1, 4, 5, 5]
+
+    def affine(value, output=None):
+        if op == "BatchNormalization":
+            return b.batchnorm(value, 4, output)
+        return b.node(op, [value, b.positive(*[1] if seed % 2 else [4, *[1] * (len(shape) - 2)])], output)
+
+    def product(value, output=None):
+        if kind == "Gemm":
+            numbers = {"transB": seed % 2, "alpha": 0.5, "beta": 2.0} if padded else {}
+            return b.node("Gemm", [value, b.weights(4, 4), b.weights(4)][: 3 if bias else 2], output, **numbers)
+        weights = b.weights(4, 2 if kind == "Grouped" else 4, 3, 3)
+        inputs = [value, weights] + ([b.weights(4)] if bias else [])
+        pads = {"pads": [1, 0, 1, 0]} if padded else {}
+        name = kind if kind == "ConvTranspose" else "Conv"
+        return b.node(name, inputs, output, group=2 if kind == "Grouped" else 1, **pads)
+
+    if before:
+        product(affine("x"), "y")
+    else:
+        affine(product("x"), "y")
+    shifts = op not in ("Mul", "Div")
+    may = not before or kind == "Gemm" or not shifts or (kind != "ConvTranspose" and not padded)
+    name = {"Grouped": "Conv"}.get(kind, kind)
+    left = [name] if may else ([op, name] if before else [name, op])
+    folds(b, left, changed=int(may), x=shape)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
+@pytest.mark.parametrize("uniform", [True, False])
+@pytest.mark.parametrize("before", [True, False])
+def test_it_goes_through_a_pad_that_stays_one(mode, uniform, before):
+    b = Builder()
+    pads = b.constant(np.array([0, 0, 1, 2, 0, 0, 1, 0]))
+    weights, shift = b.weights(3, 3, 1, 1), b.weights(*[1] if uniform else [3, 1, 1])
+    if before:
+        hidden = b.node("Pad", [b.node("Add", ["x", shift]), pads], mode=mode)
+        b.node("Conv", [hidden, weights], "y")
+    else:
+        hidden = b.node("Pad", [b.node("Conv", ["x", weights]), pads, b.constant(np.float32(7))], mode=mode)
+        b.node("Add", [hidden, shift], "y")
+    may = uniform or mode != "constant"
+    left = (["Pad", "Conv"] if before else ["Conv", "Pad"]) if may else None
+    folds(b, left or (["Add", "Pad", "Conv"] if before else ["Conv", "Pad", "Add"]), changed=int(may), x=[1, 3, 5, 5])
+
+
+@pytest.mark.parametrize(("rank", "left"), [(2, ["Gemm"]), (3, ["MatMul", "Add"])])
+def test_a_matmul_takes_what_fits_its_columns(rank, left):
+    b = Builder()
+    hidden = b.node("MatMul", [b.node("Div", ["x", b.positive(3)]), b.weights(3, 5)])
+    b.node("Add", [b.node("Mul", [hidden, b.weights(5)]), b.weights(5)], "y")
+    folds(b, left, changed=4 - len(left), x=[2] * (rank - 1) + [3])
+
+
+def test_normalization_after_a_matmul_of_rows_becomes_its_bias():
+    b = Builder()
+    b.batchnorm(b.node("MatMul", ["x", b.weights(3, 5)]), 5, "y")
+    folds(b, ["Gemm"], x=[2, 3])
+    b = Builder()
+    b.batchnorm(b.node("MatMul", ["x", b.weights(3, 5)]), 5, "y")
+    folds(b, ["MatMul", "BatchNormalization"], changed=0, x=[2, 5, 3])
+
+
+def test_what_would_overflow_stays():
+    b = Builder()
+    large = b.constant(np.array([1e30], np.float32))
+    b.node("Mul", [b.node("Conv", ["x", b.constant(np.full((2, 2, 1, 1), 1e30, np.float32))]), large], "y")
+    assert fold_affine.run(b.model({"x": [1, 2, 3, 3]}, {"y": None})).changed == 0
+
+
+def test_a_value_that_others_read_is_not_changed():
+    b = Builder()
+    shifted = b.node("Add", ["x", b.weights(1)])
+    b.node("Add", [b.node("Conv", [shifted, b.weights(3, 3, 1, 1)]), shifted], "y")
+    folds(b, ["Add", "Conv", "Add"], changed=0, x=[1, 3, 4, 4])
+
+
+def test_a_chain_before_a_convolution_is_folded_whole():
+    b = Builder()
+    hidden = b.node("Add", [b.node("Mul", [b.node("Relu", ["x"]), b.weights(1)]), b.weights(1)])
+    b.node("Conv", [hidden, b.weights(3, 3, 1, 1)], "y")
+    folds(b, ["Relu", "Conv"], changed=2, x=[1, 3, 4, 4])
+
+
+def test_integers_are_left_alone():
+    """7 / 2 * 2 is not 7."""
+    b = Builder()
+    product = b.node("MatMul", [b.node("Cast", ["x"], to=6), b.constant(np.full((3, 3), 7, np.int32))])
+    b.node("Cast", [b.node("Div", [product, b.constant(np.int32(2))])], "y", to=1)
+    assert fold_affine.run(b.model({"x": [2, 3]}, {"y": None})).changed == 0

@@ -62,6 +62,8 @@ def test_a_bad_file_is_refused_by_name(tmp_path, content, says):
 class Unwritable:
     """What protobuf does with a model that it cannot write."""
 
+    graph = onnx.GraphProto()
+
     def __init__(self, error):
         self.error = error
 
@@ -146,3 +148,19 @@ def test_external_data_outside_the_folder_are_refused(tmp_path, where):
         (folder / "link").symlink_to(secret)
     with pytest.raises(StepError, match="outside the model's folder"):
         load(external(folder, str(secret) if where == "absolute" else where))
+
+
+def test_data_that_are_not_as_long_as_type_and_shape_say_are_refused(tmp_path):
+    b = Builder()
+    constant = b.node("Constant", [], value=onnx.helper.make_tensor("v", 1, [2], b"\0" * 8, raw=True))
+    b.node("Add", ["x", constant], "y")
+    for change in ("dims", "type"):
+        model = b.model({"x": [2]}, {"y": [2]})
+        value = model.graph.node[0].attribute[0].t
+        if change == "dims":
+            value.dims[0] = 10**12
+        else:
+            value.data_type = onnx.TensorProto.FLOAT16
+        (tmp_path / "m.onnx").write_bytes(serialize(model))
+        with pytest.raises(StepError, match="tensor 'v' has 8 bytes, but its type and shape say"):
+            load(tmp_path / "m.onnx")

@@ -87,7 +87,7 @@ def test_turns_that_follow_from_the_shape_of_an_input_are_fixed():
 def test_what_is_cut_off_is_not_judged():
     model = looping(None)
     model.graph.node.append(helper.make_node("Relu", ["x"], ["before"]))
-    cleaned, _ = clean(model, {}, ["before"])
+    cleaned, _, _ = clean(model, {}, ["before"])
     assert [node.op_type for node in cleaned.graph.node] == ["Relu"]
 
 

@@ -119,3 +119,21 @@ def test_contradicting_shapes_do_not_pass():
     with pytest.raises(StepError) as caught:
         value_shapes(model)
     assert caught.value.where == "node product (MatMul)"
+
+
+@pytest.mark.parametrize(
+    ("shape", "proposed"),
+    [
+        (["batch_size", "sequence_length"], [1, 128]),
+        (["?", "?"], [1, 128]),
+        (["T", "N", 80], [128, 1]),
+        (["n", "channels", "height", "width"], [1, 3, 960, 960]),
+        (["a", "b1", "c1", "d1"], [1, 3, 960, 960]),
+        (["a", "b1", "c1", 3], [1, 960, 960]),
+    ],
+)
+def test_sizes_are_proposed_by_name_and_else_by_place(shape, proposed):
+    b = Builder()
+    b.node("Relu", ["x"], "y")
+    found = open_dimensions(b.model({"x": shape}, {"y": None}))
+    assert [dimension.proposals[-1] for dimension in found] == proposed

@@ -71,3 +71,40 @@ def test_refuses_a_folder_and_an_empty_file(model: Path, tmp_path: Path) -> None
 def test_refuses_a_wrong_recipe_before_any_work(kind: str, values: dict[str, object], message: str) -> None:
     with pytest.raises(RecipeError, match=message):
         sources.check(kind, **values)
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    """A folder with a model and its data."""
+    folder = tmp_path / "split"
+    (folder / "data").mkdir(parents=True)
+    (folder / "net.onnx").write_bytes(CONTENT)
+    (folder / "data" / "w.bin").write_bytes(b"weights")
+    return folder
+
+
+def test_a_folder_brings_all_that_lies_in_it(split: Path, tmp_path: Path) -> None:
+    copy = sources.fetch("file", path=split, file="net.onnx", folder=tmp_path / "out")
+    assert copy == tmp_path / "out" / "net.onnx"
+    assert (tmp_path / "out" / "data" / "w.bin").read_bytes() == b"weights"
+    assert sources.fetch("file", path=split, file=".", folder=tmp_path / "whole") == tmp_path / "whole"
+
+
+def test_a_folder_is_pinned_by_the_digest_of_its_listing(split: Path, tmp_path: Path) -> None:
+    listing = f"{hashlib.sha256(b'weights').hexdigest()}  data/w.bin\n{DIGEST}  net.onnx\n"
+    pin = hashlib.sha256(listing.encode()).hexdigest()
+    sources.fetch("file", path=split, file="net.onnx", sha256=pin, folder=tmp_path / "out")
+    (split / "data" / "w.bin").write_bytes(b"others")
+    with pytest.raises(StepError, match="not the pinned folder"):
+        sources.fetch("file", path=split, file="net.onnx", sha256=pin, folder=tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_names_what_lies_near_a_missing_file_of_a_folder(split: Path, tmp_path: Path) -> None:
+    with pytest.raises(StepError, match="does not exist") as caught:
+        sources.fetch("file", path=split, file="nett.onnx", folder=tmp_path / "out")
+    assert (caught.value.where, caught.value.choices) == ("source.file", ["net.onnx"])
+    with pytest.raises(StepError, match="is not a folder"):
+        sources.fetch("file", path=split / "net.onnx", file="net.onnx", folder=tmp_path / "out")
+    with pytest.raises(RecipeError, match="not the path of a file"):
+        sources.fetch("file", path=split, file="../user/net.onnx", folder=tmp_path / "out")

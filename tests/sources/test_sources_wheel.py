@@ -164,7 +164,7 @@ def test_refuses_what_is_not_pinned(distribution: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("member", ["../net.onnx", "/etc/passwd", "a//b", "a\\b", "a/", ".", ""])
 def test_refuses_members_that_lead_elsewhere(member: str, tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="not a file inside a wheel"):
+    with pytest.raises(RecipeError, match="not the path of a file inside"):
         fetch(tmp_path, **{member: "0" * 64})
 
 

@@ -26,6 +26,7 @@ GOLDEN: dict[str, set[str]] = {
     "goal": NOTHING,  # where to stop, not what to make
     "source.kind": {"fetch"},
     "source.path": {"fetch"},
+    "source.url": {"fetch"},
     "source.distribution": {"fetch"},
     "source.file": {"fetch"},
     "source.python": {"fetch"},

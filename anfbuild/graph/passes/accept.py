@@ -6,20 +6,24 @@ import onnx
 from onnx import inliner
 
 from anfbuild.errors import StepError
-from anfbuild.graph.edit import PassResult
+from anfbuild.graph.edit import PassResult, place
+from anfbuild.graph.large import on_skeleton
+from anfbuild.graph.provenance import restore
 from anfbuild.graph.shapes import input_values
 
 _IR_OF_OPSET_17 = 8
+_EXPORT_AGAIN = "Export the model again, with its nodes in the order in which they run."
 
 
 def run(model: onnx.ModelProto) -> PassResult:
-    """Requires a model that the checker accepts.
+    """Requires nothing: a model that was built in memory has seen no checker.
 
-    Ensures that every input, output and initializer is a dense tensor of numbers (else StepError), that the model has
-    no local functions (they are inlined), that no initializer is listed as an input, that the standard
-    domain is called "", and IR 8 or newer.
+    Ensures that every tensor of the main graph has one maker, before its readers, that every input, output and
+    initializer is a dense tensor of numbers (else StepError), that the model has no local functions (they are inlined),
+    that no initializer is listed as an input, that the standard domain is called "", and IR 8 or newer.
     """
     notes = []
+    _check_order(model.graph)
     for value in [*model.graph.input, *model.graph.output]:
         if not value.type.HasField("tensor_type"):
             raise _unsupported(f"{value.name!r} is a {value.type.WhichOneof('value') or 'value without a type'}")
@@ -32,7 +36,9 @@ def run(model: onnx.ModelProto) -> PassResult:
         raise _unsupported(f"initializer {sparse.values.name!r} is a sparse tensor")
     if model.functions:
         notes.append(f"inlined {len(model.functions)} local functions")
-        model.CopyFrom(inliner.inline_local_functions(model))
+        inlined, write = on_skeleton(model, inliner.inline_local_functions)
+        restore(model.graph, inlined.graph)
+        write()
     fed = input_values(model)
     overridable = len(model.graph.input) - len(fed)
     if overridable:
@@ -45,6 +51,27 @@ def run(model: onnx.ModelProto) -> PassResult:
             entry.domain = ""
     model.ir_version = max(model.ir_version, _IR_OF_OPSET_17)
     return PassResult("accept", len(notes), notes)
+
+
+def _check_order(graph: onnx.GraphProto) -> None:
+    """Refuse cycles, readers before makers, and tensors that are made twice or never."""
+    known = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    known |= {tensor.values.name for tensor in graph.sparse_initializer}
+    for node in graph.node:
+        for name in node.input:
+            if name and name not in known:
+                raise _invalid(node, f"it reads {name!r}, which no node before it makes (a cycle, or a wrong order)")
+        for name in node.output:
+            if name and name in known:
+                raise _invalid(node, f"it makes {name!r}, which something else makes as well")
+            known.add(name)
+    for value in graph.output:
+        if value.name not in known:
+            raise StepError(f"not a valid ONNX model: nothing makes output {value.name!r}", remedy=_EXPORT_AGAIN)
+
+
+def _invalid(node: onnx.NodeProto, why: str) -> StepError:
+    return StepError(f"not a valid ONNX model: {why}", where=place(node), remedy=_EXPORT_AGAIN)
 
 
 def _unsupported(what: str) -> StepError:

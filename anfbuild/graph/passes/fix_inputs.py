@@ -14,11 +14,18 @@ from anfbuild.graph.shapes import OpenDimension, input_values, is_static, open_d
 def run(model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]]) -> PassResult:
     """Requires that no initializer is listed as an input.
 
-    Ensures that every input has a static shape. Where a dimension was open, the shapes of outputs and inner values may
+    Ensures that every input has a static shape. One symbol with several sizes, which runs only where the model does not
+    mean what it says, is noted. Where a dimension was open, the shapes of outputs and inner values may
     hold for the open dimension only, so they are no longer stated. Raises RecipeError for an unknown input, for a shape
     that contradicts the model, and for dimensions that stay open: then it lists each with the value to type.
     """
     inputs = {value.name: value for value in input_values(model)}
+    symbols = {
+        (name, index): dim.dim_param
+        for name, value in inputs.items()
+        for index, dim in enumerate(value.type.tensor_type.shape.dim)
+        if dim.dim_param
+    }
     changed = 0
     for name, shape in input_shapes.items():
         if name not in inputs:
@@ -29,7 +36,12 @@ def run(model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]]) -> Pa
                 remedy=f"{did_you_mean(name, inputs)}Name the inputs as the model does.",
             )
         changed += _fix(inputs[name], shape)
-    left = open_dimensions(model)
+    sizes: dict[str, dict[int, str]] = {}
+    for (name, index), symbol in symbols.items():
+        dim = inputs[name].type.tensor_type.shape.dim[index]
+        if is_static(dim):
+            sizes.setdefault(symbol, {}).setdefault(dim.dim_value, f"{name}[{index}]")
+    left = open_dimensions(model, {symbol: next(iter(found)) for symbol, found in sizes.items()})
     unranked = [name for name, value in inputs.items() if not value.type.tensor_type.HasField("shape")]
     if left or unranked:
         raise _open_error(inputs, left, unranked)
@@ -38,7 +50,12 @@ def run(model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]]) -> Pa
     del model.graph.value_info[:]
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
-    return PassResult("fix_inputs", changed, [f"fixed {changed} open dimensions"])
+    differing = [
+        f"{symbol} is " + " and ".join(f"{size} in {place}" for size, place in found.items())
+        for symbol, found in sizes.items()
+        if len(found) > 1
+    ]
+    return PassResult("fix_inputs", changed, [f"fixed {changed} open dimensions", *differing])
 
 
 def _fix(value: onnx.ValueInfoProto, shape: Sequence[int]) -> int:

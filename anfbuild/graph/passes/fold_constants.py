@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from anfbuild.errors import StepError
-from anfbuild.graph.edit import PassResult, constants, remove_nodes, subgraphs
+from anfbuild.graph.edit import PassResult, constants, remove_nodes, subgraphs, used_names
 from anfbuild.graph.execute import Session
-from anfbuild.graph.shapes import infer, known_shapes
+from anfbuild.graph.large import is_left_out, stated_bytes
+from anfbuild.graph.provenance import Carrier, inherit
+from anfbuild.graph.shapes import infer, known_shapes, known_types
 
 # Another run gives another value.
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
@@ -24,6 +26,8 @@ _QUANTIZATION = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 LARGEST_RESULT = 64 * 2**20
 """Bytes. A larger result stays computed, unless it is no larger than what it is computed from: a few numbers can say
 "a tensor of gigabytes", where a transposed weight only takes the place of another."""
+BATCH = 256 * 2**20
+"""Bytes. What is folded at once is in memory several times, and one model has several gigabytes of such weights."""
 
 
 def run(model: onnx.ModelProto) -> PassResult:
@@ -48,7 +52,9 @@ def _lift(model: onnx.ModelProto) -> int:
     lifted = []
     for position, node in enumerate(model.graph.node):
         if node.op_type == "Constant" and node.domain == "" and node.output[0] not in outputs:
-            model.graph.initializer.append(_tensor_of(node))
+            tensor = model.graph.initializer.add()
+            tensor.CopyFrom(_tensor_of(node))
+            inherit(tensor, [node])
             lifted.append(position)
     remove_nodes(model.graph, lifted)
     return len(lifted)
@@ -106,10 +112,21 @@ def _fold_ready(model: onnx.ModelProto) -> int:
         if is_ready and _is_foldable(node):
             known.update(node.output)
             ready.append(node)
-    ready = _without_large(model, ready)
+    ready = _some(model, _without_large(model, ready))
     if not ready:
         return 0
     return _replace(model, Session(_part(model, ready)).run({}))
+
+
+def _some(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """The first nodes of `ready`, which together read no more than BATCH bytes: the others wait for the next round."""
+    sizes = {tensor.name: stated_bytes(tensor) for tensor in model.graph.initializer}
+    left = BATCH
+    for count, node in enumerate(ready):
+        left -= sum(sizes.get(name, 0) for name in node.input)
+        if left < 0 and count:
+            return ready[:count]
+    return ready
 
 
 def _without_large(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -120,7 +137,7 @@ def _without_large(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[
     """
     if not ready:
         return []
-    sizes = _sizes(_part(model, ready))
+    sizes = _sizes(_part(model, ready, values=False))
     settled = set(constants(model.graph))
     small = settled.copy()
     kept = []
@@ -137,13 +154,11 @@ def _without_large(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[
 def _sizes(part: onnx.ModelProto) -> dict[str, int]:
     """Name -> bytes, of the tensors whose shape and type can be inferred."""
     inferred = infer(part)
-    types = {tensor.name: tensor.data_type for tensor in inferred.graph.initializer}
-    for value in [*inferred.graph.value_info, *inferred.graph.output]:
-        types[value.name] = value.type.tensor_type.elem_type
+    types = known_types(inferred)
     return {
-        name: math.prod(shape) * onnx.helper.tensor_dtype_to_np_dtype(types[name]).itemsize
+        name: math.prod(shape) * helper.tensor_dtype_to_np_dtype(types[name]).itemsize
         for name, shape in known_shapes(inferred).items()
-        if types[name]
+        if name in types
     }
 
 
@@ -156,15 +171,22 @@ def _is_foldable(node: onnx.NodeProto) -> bool:
     )
 
 
-def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
-    """A model without inputs, of `nodes` and the initializers that they read, which returns all that they make."""
+def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto], *, values: bool = True) -> onnx.ModelProto:
+    """A model of `nodes` and the initializers that they read, which returns all that they make. Without `values`, the
+    large initializers are inputs."""
     outputs = [name for node in nodes for name in node.output if name]
     read = {name for node in nodes for name in node.input}
     part = onnx.ModelProto(ir_version=model.ir_version)
     part.opset_import.extend(model.opset_import)
     part.graph.name = "constants"
     part.graph.node.extend(nodes)
-    part.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name in read)
+    for tensor in model.graph.initializer:
+        if tensor.name not in read:
+            continue
+        if values or not is_left_out(tensor):
+            part.graph.initializer.append(tensor)
+        else:
+            part.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
     part.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)  # the runtime infers their types
     return part
 
@@ -173,12 +195,36 @@ def _replace(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> int:
     """Let initializers take the place of the nodes that make `values`; returns how many nodes."""
     graph = model.graph
     outputs = {value.name for value in graph.output}
-    doomed = [
-        position
+    doomed = {
+        position: node
         for position, node in enumerate(graph.node)
         if any(name in values for name in node.output) and outputs.isdisjoint(node.output)
-    ]
-    names = [name for position in doomed for name in graph.node[position].output if name]
+    }
+    read = {name for position, node in enumerate(graph.node) if position not in doomed for name in used_names(node)}
+    makers = {name: node for node in doomed.values() for name in node.output if name}
+    known = constants(graph)
+    for node in doomed.values():
+        for name in node.output:
+            if name in read:  # no other needs to exist, though it might cost much
+                tensor = graph.initializer.add()
+                tensor.CopyFrom(numpy_helper.from_array(np.asarray(values[name]), name))
+                inherit(tensor, _origins(name, makers, known))
     remove_nodes(graph, doomed)
-    graph.initializer.extend(numpy_helper.from_array(np.asarray(values[name]), name) for name in names)
     return len(doomed)
+
+
+def _origins(
+    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, onnx.TensorProto]
+) -> Iterator[Carrier]:
+    """The nodes of `makers` that `name` depends on, and the constants that they read."""
+    waiting, seen = [name], {name}
+    while waiting:
+        node = makers[waiting.pop()]
+        yield node
+        for needed in node.input:
+            if needed not in seen:
+                seen.add(needed)
+                if needed in makers:
+                    waiting.append(needed)
+                elif needed in known:
+                    yield known[needed]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import onnx
-from onnx import numpy_helper
 
-from anfbuild.graph.edit import GraphIndex, PassResult, remove_nodes
+from anfbuild.graph.edit import GraphIndex, PassResult
+from anfbuild.graph.rewrite import Replacements
 
 _ULP = 1e-6
 """Relative tolerance of the constants: exporters write 1/6 in float32."""
@@ -19,34 +19,32 @@ def run(model: onnx.ModelProto) -> PassResult:
     rounded in other places. A quantized model rounds once instead of four times, and does not have to represent
     x + 3 and clip(x + 3) at all, whose steps are coarse against those of the result.
     """
-    graph = model.graph
-    index = GraphIndex(graph)
-    positions = {node.output[0]: position for position, node in enumerate(graph.node) if node.output}
-    gone: list[int] = []
-    for node in graph.node:
+    if not any(node.op_type == "Clip" for node in model.graph.node):
+        return PassResult("fuse_hardswish", 0)
+    index = GraphIndex(model.graph)
+    replacements = Replacements(index)
+    for node in model.graph.node:
         chain = _match(index, node)
         if chain is None:
             continue
         source, inner = chain
-        gone += [positions[other.output[0]] for other in inner]
         fused = onnx.helper.make_node("HardSwish", [source], list(node.output), name=node.name)
-        node.CopyFrom(fused)
-    remove_nodes(graph, gone)
-    count = len(gone) // 3
+        replacements.replace(node, [fused], inner)
+    count = replacements.apply()
     return PassResult("fuse_hardswish", count, [f"fused {count} chains of four nodes"] if count else [])
 
 
 def _match(index: GraphIndex, last: onnx.NodeProto) -> tuple[str, list[onnx.NodeProto]] | None:
     """x, and the three nodes before `last`, where `last` ends a hard swish."""
     scaled = _other(index, last, "Div", 6.0, ordered=True) or _other(index, last, "Mul", 1 / 6)
-    product = _sole_producer(index, scaled, "Mul")
+    product = index.sole_producer(scaled, "Mul") if scaled else None
     if product is None:
         return None
     for source, clipped in (tuple(product.input), tuple(product.input)[::-1]):
-        clip = _sole_producer(index, clipped, "Clip")
+        clip = index.sole_producer(clipped, "Clip")
         if clip is None or [_scalar(index, name) for name in clip.input[1:]] != [0.0, 6.0]:
             continue
-        shift = _sole_producer(index, clip.input[0], "Add")
+        shift = index.sole_producer(clip.input[0], "Add")
         if shift is not None and _other(index, shift, "Add", 3.0) == source:
             return source, [shift, clip, product]
     return None
@@ -66,18 +64,7 @@ def _other(
     return None
 
 
-def _sole_producer(index: GraphIndex, tensor: str | None, operation: str) -> onnx.NodeProto | None:
-    """The `operation` that makes `tensor`, where only one node reads `tensor`."""
-    if tensor is None or index.uses[tensor] != 1 or tensor not in index.producers:
-        return None
-    node: onnx.NodeProto = index.producers[tensor]
-    return node if node.op_type == operation and node.domain == "" else None
-
-
 def _scalar(index: GraphIndex, name: str) -> float | None:
-    tensor = index.constants.get(name)
-    if tensor is None:
-        return None
-    value = numpy_helper.to_array(tensor)
+    value = index.value(name)
     # A single value of a higher rank might raise the rank of what it is added to.
-    return float(value.reshape(())) if value.size == 1 and value.ndim <= 1 else None
+    return float(value.reshape(())) if value is not None and value.size == 1 and value.ndim <= 1 else None

@@ -7,7 +7,9 @@ import onnx
 from onnx import helper, numpy_helper, version_converter
 
 from anfbuild.errors import StepError
-from anfbuild.graph.edit import PassResult, constants
+from anfbuild.graph.edit import PassResult, constants, place
+from anfbuild.graph.large import on_skeleton
+from anfbuild.graph.provenance import restore
 
 OLDEST = 17
 """The first with LayerNormalization; per-channel quantization needs 13."""
@@ -33,12 +35,13 @@ def run(model: onnx.ModelProto) -> PassResult:
             # Older ones flatten the axes behind theirs; the converter leaves them as they are.
             raise _refused(found, "Hardmax has another meaning from opset 13 on", node)
     try:
-        converted = version_converter.convert_version(model, OLDEST)
+        converted, write = on_skeleton(model, lambda whole: version_converter.convert_version(whole, OLDEST))
     except (version_converter.ConvertError, RuntimeError, ValueError) as error:
         raise _refused(found, " ".join(str(error).split())) from error
     if found <= 10:
         _keep_old_resize(converted.graph, found)
-    model.CopyFrom(converted)
+    restore(model.graph, converted.graph)
+    write()
     return PassResult("upgrade_opset", 1, [f"opset {found} to {OLDEST}"])
 
 
@@ -65,6 +68,6 @@ def _keep_old_resize(graph: onnx.GraphProto, found: int) -> None:
 def _refused(found: int, why: str, node: onnx.NodeProto | None = None) -> StepError:
     return StepError(
         f"the model cannot be converted from opset {found} to {OLDEST}: {why}",
-        where=f"node {node.name or node.output[0]} ({node.op_type})" if node else None,
+        where=place(node) if node else None,
         remedy=f"Export it with opset {OLDEST} or newer.",
     )

@@ -1,0 +1,104 @@
+"""Models of more than 2 GB: protobuf has no bytes for them, so what only looks at the graph works on a skeleton.
+
+The skeleton of a model is the model with its large initializers as inputs, which say their type and shape as well.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Collection
+from typing import Any
+
+import onnx
+from onnx import helper
+
+MOST = 2**31 - 2**24
+"""Bytes of initializers beyond which a model is handled in parts. The rest of the file has 16 MB."""
+LARGE = 2**16
+"""Bytes from which on an initializer is left out of the skeleton."""
+
+
+def is_large(model: onnx.ModelProto) -> bool:
+    """Whether the model does not fit into one file, going by the types and shapes that it states."""
+    return sum(map(stated_bytes, model.graph.initializer)) > MOST
+
+
+def is_left_out(tensor: onnx.TensorProto) -> bool:
+    """Whether an initializer is none of the skeleton's."""
+    return stated_bytes(tensor) >= LARGE and tensor.HasField("raw_data")
+
+
+def on_skeleton(
+    model: onnx.ModelProto, work: Callable[[onnx.ModelProto], onnx.ModelProto]
+) -> tuple[onnx.ModelProto, Callable[[], None]]:
+    """What `work` makes of the model, or of its skeleton where that is all that can be worked on, and a function that
+    writes the change into `model` itself."""
+    if not is_large(model):
+        changed = work(model)
+        return changed, lambda: model.CopyFrom(changed)
+    changed = work(skeleton(model))
+    return changed, lambda: _take_over(model, changed)
+
+
+def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without its large initializers."""
+    small = onnx.ModelProto()
+    _copy(model, small, without=("graph",))
+    _copy(model.graph, small.graph, without=("initializer",))
+    inputs = {value.name for value in model.graph.input}
+    for tensor in model.graph.initializer:
+        if not is_left_out(tensor):
+            small.graph.initializer.add().CopyFrom(tensor)
+        elif tensor.name not in inputs:
+            small.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+    return small
+
+
+def stated_bytes(tensor: onnx.TensorProto) -> int:
+    """How many bytes a dense tensor of its type and shape has; 0 for strings and unknown types."""
+    count: int = math.prod(tensor.dims)
+    return (count * _bits().get(tensor.data_type, 0) + 7) // 8
+
+
+@functools.cache
+def _bits() -> dict[int, int]:
+    """Element type -> bits of an element, for those whose size is settled."""
+    bits = {}
+    for name, kind in onnx.TensorProto.DataType.items():
+        if name in ("UNDEFINED", "STRING") or name.startswith("FLOAT6"):
+            continue
+        packed = re.search(r"INT([24])$|FLOAT([24])E", name)
+        size = helper.tensor_dtype_to_np_dtype(kind).itemsize * 8
+        bits[kind] = size if packed is None else int(packed[1] or packed[2])
+    return bits
+
+
+def _take_over(model: onnx.ModelProto, changed: onnx.ModelProto) -> None:
+    """Give `model` all that `changed`, made of its skeleton, has; its large initializers stay where they are."""
+    _copy(changed, model, without=("graph",))
+    inputs = [value for value in changed.graph.input if value.name in {known.name for known in model.graph.input}]
+    _copy(changed.graph, model.graph, without=("initializer", "input"))
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    for position in reversed(range(len(model.graph.initializer))):
+        if not is_left_out(model.graph.initializer[position]):
+            del model.graph.initializer[position]
+    model.graph.initializer.extend(changed.graph.initializer)
+
+
+def _copy(source: Any, target: Any, without: Collection[str]) -> None:
+    """Make all fields of a message but `without` those of another."""
+    for field in target.DESCRIPTOR.fields:
+        if field.name in without:
+            continue
+        target.ClearField(field.name)
+        value = getattr(source, field.name)
+        if hasattr(value, "extend"):
+            getattr(target, field.name).extend(value)
+        elif hasattr(value, "CopyFrom"):
+            if source.HasField(field.name):
+                getattr(target, field.name).CopyFrom(value)
+        elif not field.has_presence or source.HasField(field.name):
+            setattr(target, field.name, value)
