@@ -170,15 +170,12 @@ def made(run: Build, recipe: Recipe, folder: Path, store: Store) -> Entry:
         config=config,
         tools=tools,
         cpu_class=_cpu_class(store, [run.result(step).key for step in steps]),
-        source={} if fetched is None else {"files": fetched.digest(), "model": fetched.files[_MODEL][0]},
+        source={} if fetched is None else {"files": fetched.digest(), "model": fetched.digest("model")},
         data={} if data is None else {name: data.digest(name) for name in _folders(data)},
         outputs=_outputs(folder),
         figures=_figures(folder / "results.json"),
         tolerance=TOLERANCE,
     )
-
-
-_MODEL = "model.onnx"
 
 
 def _folders(result: Result) -> list[str]:

@@ -394,7 +394,7 @@ class _InputDamaged(Exception):
 
 
 def _without_workspace(error: AnfbuildError, folder: Path) -> AnfbuildError:
-    """The same error with its paths as a user knows them: `fetch/model.onnx`, not a folder that is gone by now."""
+    """The same error with its paths as a user knows them: `fetch/model/net.onnx`, not a folder that is gone by now."""
 
     def shown(text: str) -> str:
         return text.replace(f"{folder / 'inputs'}{os.sep}", "").replace(f"{folder}{os.sep}", "")

@@ -54,7 +54,7 @@ def _report(job: Job[Any]) -> None:
 
 
 GRAPH = {
-    "fetch": Step("fetch", (), Nothing, _leaves("model.onnx")),
+    "fetch": Step("fetch", (), Nothing, _leaves("model/model.onnx")),
     "dataset": Step("dataset", (), Reads, _leaves("calibration/a", "evaluation/b")),
     "prepare": Step("prepare", ("fetch",), Nothing, _leaves("placement.csv")),
     "quantize": Step("quantize", ("dataset/calibration",), Nothing, _leaves("encodings.json")),
