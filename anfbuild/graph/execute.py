@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime as ort
+from onnx.external_data_helper import uses_external_data
 
 from anfbuild.cores import available_cores, told_cores
 from anfbuild.errors import StepError, did_you_mean
@@ -126,8 +128,9 @@ def _model_bytes(model: onnx.ModelProto | bytes | Path, outputs: Sequence[str]) 
         return model, None
     folder = None
     if isinstance(model, Path):
-        folder = model.parent.absolute()
-        model = parse(model)
+        path = model
+        model = parse(path)
+        folder = path.parent.absolute() if any(map(uses_external_data, model.graph.initializer)) else None
     elif isinstance(model, bytes):
         model = onnx.load_model_from_string(model)
     return serialize(_with_outputs(model, outputs) if outputs else model), folder
@@ -158,7 +161,9 @@ def _make_session(data: bytes, threads: int | None, folder: Path | None) -> ort.
     options.log_severity_level = _FATAL
     options.add_session_config_entry("session.x64quantprecision", "1")
     if folder is not None:
-        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+        # The runtime wants UTF-8, whatever this process's locale made of the path's bytes.
+        text = os.fsencode(folder).decode("utf-8")
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", text)
     options.intra_op_num_threads = threads or told_cores() or 0  # 0: the runtime's own choice, all cores
     try:
         session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])

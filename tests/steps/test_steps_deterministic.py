@@ -40,6 +40,7 @@ OTHER = {
     "ANFBUILD_SHIFT_S": str(400.3 * 86400),
     "COLUMNS": "200",
     "OMP_NUM_THREADS": "1",
+    "ANFBUILD_THREADS": "1",
 }
 
 

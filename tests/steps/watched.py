@@ -31,6 +31,8 @@ LOG, PACKAGE = "ANFBUILD_WATCH", "ANFBUILD_WATCH_PACKAGE"
 """The variables that hand the name of the log, and the folder of the package, on to processes which a step starts."""
 SHIFT = "ANFBUILD_SHIFT_S"
 """Seconds that the clock is ahead by."""
+THREADS = "ANFBUILD_THREADS"
+"""The one variable that steps may ask for: how many cores to use. The two places differ in it."""
 WORKERS = "qnn/process.py"
 """Hands the whole environment on to the worker, which is watched itself."""
 
@@ -130,6 +132,8 @@ def undeclared(log: Path, allowed: Iterable[str]) -> list[str]:
     for kind, what in map(json.loads, log.read_text(encoding="utf-8").splitlines()):
         real = os.path.realpath(_source(what))
         inside = any(real == place or real.startswith(place.rstrip("/") + "/") for place in places)
+        if (kind, what) == ("variable", THREADS):
+            continue
         if kind == "variable" or not (inside or what.startswith(SYSTEM)):
             found.add(f"{kind} {_source(what)}")
     return sorted(found)
@@ -185,13 +189,15 @@ def _real(request: dict[str, Any], notify: Callable[[Any], None]) -> Any:
 def _toy(request: dict[str, Any], notify: Callable[[Any], None]) -> Any:
     import anfbuild
     from anfbuild.engine.cache import Cache
+    from anfbuild.engine.code import CodeIndex
+    from anfbuild.engine.memo import Memo
     from anfbuild.engine.run import Build
     from anfbuild.engine.store import Store
 
     graph = getattr(importlib.import_module(request["graph"]), request["name"])
     store = Cache(Store(Path(os.environ["ANFBUILD_CACHE"])))
-    package = Path(anfbuild.__file__).parent
-    return Build("toy", graph, request["tree"], store, project=Path.cwd(), package=package, notify=notify)
+    code = CodeIndex("anfbuild", Path(anfbuild.__file__).parent, Memo(store.store.memo_file))
+    return Build("toy", graph, request["tree"], store, project=Path.cwd(), code=code, notify=notify)
 
 
 def run_step(request: dict[str, Any], name: str, out: Any) -> None:
