@@ -55,7 +55,7 @@ def from_action_result(document: Any) -> dict[str, tuple[str, int]]:
             (output["path"], output["digest"]["hash"], int(output["digest"].get("sizeBytes", 0)))
             for output in document.get("outputFiles", [])
         ]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError("this is no ActionResult") from error
     files = {}
     for name, sha, size in listed:

@@ -20,7 +20,16 @@ class Verb:
     """Option -> what help calls its value, or None for one that takes no value."""
 
 
-BUILD = Verb(options={"--junit": "FILE", "--lock": None, "--locked": None, "--resume": "ID"})
+BUILD = Verb(
+    options={
+        "--junit": "FILE",
+        "--lock": None,
+        "--locked": None,
+        "--push": None,
+        "--remote": "URL",
+        "--resume": "ID",
+    }
+)
 """Without a verb: build, or with `-m` a sweep."""
 
 VERBS: Mapping[str, Verb] = {
