@@ -132,6 +132,11 @@ class Build:
         """The result that a step has already; nothing is run."""
         return self._resolve(name)
 
+    def bring(self, name: str) -> bool:
+        """Whether a step has a result, all of whose bytes are in the store or could be brought there."""
+        result = self._resolve(name)
+        return result is not None and self._ensure(name, result, result.files.values())
+
     def needs(self, name: str) -> Mapping[str, tuple[str, str]]:
         """Each need of a step as its manifest's `inputs` call it -> (step, folder of it or "" for all)."""
         return {f"{need}/{folder}" if folder else need: (need, folder) for need, folder in self._needs(name)}

@@ -34,8 +34,8 @@ BUILD = Verb(
 
 VERBS: Mapping[str, Verb] = {
     "cache": Verb(
-        ("status|verify|gc|pin|unpin",),
-        {"--max-size": "SIZE", "--older-than": "AGE", "--grace": "AGE", "--delete": None},
+        ("status|verify|gc|pin|unpin|push|pull",),
+        {"--max-size": "SIZE", "--older-than": "AGE", "--grace": "AGE", "--delete": None, "--remote": "URL"},
     ),
     "reproduce": Verb(options={"--keep": None}),
     "why": Verb(words=("STEP",)),

@@ -30,8 +30,8 @@ from urllib3.exceptions import (
 
 from anfbuild.engine.remote.remote import CHUNK, MAX_ENTRY, RemoteError, WrongBytesError, collect, receive
 
-_CONNECT_S = 2.0
-_READ_S = 10.0
+CONNECT_S = 2.0
+READ_S = 10.0
 """Without a byte."""
 
 _JSON = "application/json"
@@ -85,14 +85,14 @@ class HttpRemote:
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         """The response, its body unread. A connection goes on to be used if its response was read to the end."""
         # urllib3 bounds each piece that is sent by the time for connecting, which a busy server may need more than
-        connect = _CONNECT_S if body is None else _READ_S
+        connect = CONNECT_S if body is None else READ_S
         try:
             response = self._pool.request(
                 method,
                 f"{self._url}/{place}",
                 headers={**self._headers, "Accept-Encoding": "identity", "User-Agent": "anfbuild", **(headers or {})},
                 body=body,
-                timeout=urllib3.Timeout(connect=connect, read=_READ_S),
+                timeout=urllib3.Timeout(connect=connect, read=READ_S),
                 redirect=False,
                 retries=False,
                 preload_content=False,
@@ -160,9 +160,9 @@ def _reason(error: BaseException) -> str:
         cause = error.__cause__ or error.__context__
         return (cause.strerror or "no connection").lower() if isinstance(cause, OSError) else "no connection"
     if isinstance(error, ConnectTimeoutError):
-        return f"no connection within {_CONNECT_S:.0f} s"
+        return f"no connection within {CONNECT_S:.0f} s"
     if isinstance(error, ReadTimeoutError | TimeoutError):
-        return f"nothing came for {_READ_S:.0f} s"
+        return f"nothing came for {READ_S:.0f} s"
     if isinstance(error, SSLError):
         return "no secure connection (TLS)"
     if isinstance(error, IncompleteRead | ProtocolError):

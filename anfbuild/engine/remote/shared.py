@@ -42,8 +42,8 @@ class Shared:
         wait_s: float = 60.0,
         give_up: Callable[[str], None] | None = None,
     ) -> None:
-        """`warn` takes a line for the user, from any thread. With `give_up`, the first failure ends with a call of it,
-        which may raise, in place of a second try and a warning."""
+        """`warn` takes a line for the user, from any thread. With `give_up`, the first failure, or wrong answer, ends
+        with a call of it, which may raise, in place of a second try and a warning."""
         self.writes = write
         self._remote = remote
         self._warn = warn
@@ -53,6 +53,7 @@ class Shared:
         self._asked: set[str] = set()
         self._lost: set[str] = set()
         self._told_wrong = False
+        self._give_up = give_up
         self._uploader = Uploader(self._upload)
 
     @property
@@ -149,6 +150,8 @@ class Shared:
         )
 
     def _tell_wrong(self, what: str) -> None:
-        if not self._told_wrong:
+        if self._give_up is not None:
+            self._give_up(what)
+        elif not self._told_wrong:
             self._told_wrong = True
             self._warn(f"remote {self.name}: {what}; it is not used, nor are more like it, which are not told")
