@@ -72,4 +72,4 @@ def is_inside(name: Any) -> bool:
     if not isinstance(name, str) or not name or "\\" in name or ":" in name or "\0" in name:
         return False
     path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and str(path) == name
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and str(path) == name

@@ -34,6 +34,9 @@ CONNECT_S = 2.0
 READ_S = 10.0
 """Without a byte."""
 
+_CONNECTIONS = 8
+"""That are kept; as many as threads that ask."""
+
 _JSON = "application/json"
 
 
@@ -83,7 +86,7 @@ class HttpRemote:
     def _ask(
         self, method: str, place: str, headers: dict[str, str] | None = None, body: bytes | IO[bytes] | None = None
     ) -> Iterator[urllib3.BaseHTTPResponse]:
-        """The response, its body unread. A connection goes on to be used if its response was read to the end."""
+        """The response, its body unread."""
         # urllib3 bounds each piece that is sent by the time for connecting, which a busy server may need more than
         connect = CONNECT_S if body is None else READ_S
         try:
@@ -98,17 +101,18 @@ class HttpRemote:
                 preload_content=False,
                 decode_content=False,
             )
-            try:
+            with response:  # whose connection is closed at the end, unless it could be handed back before
                 yield response
-                if response.status != HTTPStatus.OK:
-                    for _ in _body(response, CHUNK):  # a page that explains an error
-                        pass
-            finally:
-                if response.length_remaining:
-                    response.close()
-                response.release_conn()
+                _finish(response)
         except (HTTPError, OSError) as error:
             raise RemoteError(_reason(error)) from None
+
+
+def _finish(response: urllib3.BaseHTTPResponse) -> None:
+    """Read what may be left of a page that explains an error, so that the connection can be used again."""
+    if response.status != HTTPStatus.OK or response.length_remaining == 0:
+        for _ in _body(response, CHUNK):
+            pass
 
 
 def _pool(url: str) -> urllib3.PoolManager:
@@ -116,13 +120,13 @@ def _pool(url: str) -> urllib3.PoolManager:
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if not proxy or proxy_bypass(parts.hostname or ""):
-        return urllib3.PoolManager()
+        return urllib3.PoolManager(maxsize=_CONNECTIONS)
     try:
         user = urlsplit(proxy)
         headers = (
             urllib3.make_headers(proxy_basic_auth=f"{user.username}:{user.password or ''}") if user.username else None
         )
-        return urllib3.ProxyManager(proxy, proxy_headers=headers)
+        return urllib3.ProxyManager(proxy, maxsize=_CONNECTIONS, proxy_headers=headers)
     except (HTTPError, ValueError):  # their texts may hold the proxy's password
         raise RemoteError(f"the proxy for {parts.scheme} that the environment names cannot be used") from None
 

@@ -52,8 +52,8 @@ class Shared:
         self._writing = Breaker(self._write_failed)
         self._asked: set[str] = set()
         self._lost: set[str] = set()
-        self._told_wrong = False
         self._give_up = give_up
+        self._told_wrong = False
         self._uploader = Uploader(self._upload)
 
     @property
@@ -90,7 +90,8 @@ class Shared:
             wanted = store.missing(wanted)
             with store.workspace(first) as folder:
                 if sum(size for _, size in wanted) > shutil.disk_usage(folder).free // 2:
-                    self._warn(f"remote {self.name}: there is no room here for what it has; building it")
+                    self._lost.update(sha for sha, _ in wanted)
+                    self._tell_wrong("what it says it has is more than there is room for")
                     return False
                 pool = ThreadPoolExecutor(_THREADS)
                 try:
