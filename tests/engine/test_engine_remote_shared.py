@@ -56,7 +56,7 @@ class Machine:
         self.store = Store(root / "store")
         settings = Settings(url)
         inner = HttpRemote(url, url, None) if settings.scheme == "http" else FolderRemote(Path(url))
-        self.shared = Shared(Bounded(inner, limit_s=1), self.warnings.append, write=write, wait_s=wait_s)
+        self.shared = Shared(Bounded(url, lambda: inner, limit_s=1), self.warnings.append, write=write, wait_s=wait_s)
 
     def build(self, private: tuple[str, ...] = (), graph: dict[str, Step] | None = None, **changes: str) -> Build:
         cache = Cache(self.store, self.shared)
@@ -410,8 +410,8 @@ def test_a_proxy_of_the_environment_is_used_unless_the_host_is_excepted(
 
 def test_a_proxy_that_is_none_is_an_error_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "gopher://me:secret@host")
-    with pytest.raises(Exception, match="proxy") as error:
-        connect(Settings("http://far.invalid"), {})
+    with pytest.raises(RemoteError, match="proxy") as error:
+        connect(Settings("http://far.invalid"), {}).get_action("k")
     assert "secret" not in str(error.value)
 
 
@@ -429,4 +429,4 @@ def test_a_remote_that_never_answers_is_given_up() -> None:
             return None
 
     with pytest.raises(RemoteError, match="no answer within"):
-        Bounded(Hanging(Path()), limit_s=0.05).get_action("k")
+        Bounded("x", lambda: Hanging(Path()), limit_s=0.05).get_action("k")

@@ -6,6 +6,7 @@ that hangs need a bound of the whole, whatever the kind.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -23,13 +24,20 @@ LIMIT_S = 3 * GRACE_S
 class Bounded:
     """Asks another remote, and gives an answer up that takes longer than its size allows."""
 
-    def __init__(self, remote: Remote, limit_s: float = LIMIT_S) -> None:
-        self._remote = remote
+    def __init__(self, name: str, connect: Callable[[], Remote], limit_s: float = LIMIT_S) -> None:
+        """`connect` is called when the remote is first asked: a build that has nothing to do asks nothing, and does
+        not import what asking takes."""
+        self._name = name
+        self._connect = connect
         self._limit_s = limit_s
 
     @property
     def name(self) -> str:
-        return self._remote.name
+        return self._name
+
+    @functools.cached_property
+    def _remote(self) -> Remote:
+        return self._connect()
 
     def get_action(self, key: str) -> bytes | None:
         return self._within(0, lambda: self._remote.get_action(key))

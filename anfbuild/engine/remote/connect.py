@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib.util
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from anfbuild.engine.remote.bounded import Bounded
-from anfbuild.engine.remote.remote import Remote, RemoteError
+from anfbuild.engine.remote.remote import Remote
 from anfbuild.engine.remote.settings import HTTP, OBJECTS, URL, Settings
 from anfbuild.errors import RecipeError
 
@@ -14,30 +15,41 @@ from anfbuild.errors import RecipeError
 def connect(settings: Settings, environ: Mapping[str, str]) -> Remote:
     """The remote of `settings`; nothing is asked of it yet. `environ` may hold secrets, which go nowhere else.
 
-    Raises RecipeError: credentials that must not be sent, a proxy that is none, a kind whose library is missing.
+    Raises RecipeError: credentials that must not be sent, a kind whose library is missing.
     """
-    try:
-        return Bounded(_open(settings, environ))
-    except RemoteError as error:
-        raise RecipeError(f"remote {settings.name} cannot be used: {error}", where=URL) from error
+    return Bounded(settings.name, _opener(settings, environ))
 
 
-def _open(settings: Settings, environ: Mapping[str, str]) -> Remote:
+def _opener(settings: Settings, environ: Mapping[str, str]) -> Callable[[], Remote]:
     if settings.scheme in HTTP:
         from anfbuild.engine.remote.credentials import authorization
-        from anfbuild.engine.remote.http import HttpRemote
 
-        return HttpRemote(settings.url, settings.name, authorization(settings.url, environ))
+        header = authorization(settings.url, environ)
+        return lambda: _http(settings, header)
     if settings.scheme in OBJECTS:
-        try:
-            from anfbuild.engine.remote.objects import ObjectRemote
-        except ImportError as error:
+        if importlib.util.find_spec("obstore") is None:
             raise RecipeError(
                 f"a remote of kind {settings.scheme}:// needs the package obstore, which is not installed",
                 where=URL,
                 remedy="pip install 'anfbuild[remote]'",
-            ) from error
-        return ObjectRemote(settings.url)
+            )
+        return lambda: _objects(settings)
+    return lambda: _folder(settings)
+
+
+def _http(settings: Settings, header: str | None) -> Remote:
+    from anfbuild.engine.remote.http import HttpRemote
+
+    return HttpRemote(settings.url, settings.name, header)
+
+
+def _objects(settings: Settings) -> Remote:
+    from anfbuild.engine.remote.objects import ObjectRemote
+
+    return ObjectRemote(settings.url)
+
+
+def _folder(settings: Settings) -> Remote:
     from anfbuild.engine.remote.folder import FolderRemote
 
     return FolderRemote(Path(settings.url))
