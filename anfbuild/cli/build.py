@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anfbuild
+from anfbuild.cli import interruption
 from anfbuild.cli.console import Console
 from anfbuild.cli.located import located
 from anfbuild.cli.preflight import check
@@ -121,7 +122,7 @@ def build(
         raise
     finally:
         if run is not None:
-            run.close()
+            run.close(wait=not interruption.noted())
 
 
 def _finish(run: Build, recipe: Recipe, project: Path, lock: str | None) -> Callable[[Outcome], Outcome]:

@@ -267,7 +267,7 @@ class Store:
     def set_aside(self, name: str, data: bytes) -> None:
         """Keep in quarantine what came from outside and is not what it should be, if that can be kept."""
         with suppress(OSError, StepError):
-            self._write(self.root / "quarantine" / name, data)
+            self.write(self.root / "quarantine" / name, data)
 
     # ---- places
 
