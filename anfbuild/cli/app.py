@@ -139,12 +139,13 @@ def _build_one_or_many(
     arguments: Arguments, project: Path, build: Build | None, console: Console
 ) -> tuple[int, dict[str, Any], dict[str, Any]]:
     """The exit code, the document, and by its name what `junit.suite` has to know of each build."""
-    attentive = interruption.attentive(build or _real_build(arguments))
+    attentive = interruption.attentive(build or _real_build(arguments, project))
     return (_sweep if arguments.multirun else _single)(arguments, project, attentive, console)
 
 
-def _real_build(arguments: Arguments) -> Build:
+def _real_build(arguments: Arguments, project: Path) -> Build:
     from anfbuild.cli.build import build
+    from anfbuild.cli.remotes import settings
 
     asked = [option for option in ("--lock", "--locked") if option in arguments.options]
     if len(asked) == 2 or (asked == ["--lock"] and arguments.multirun):
@@ -153,7 +154,7 @@ def _real_build(arguments: Arguments) -> Build:
             where="command line",
             remedy="Give --lock without --locked and without -m; -m --locked holds each job to its lock.",
         )
-    return functools.partial(build, lock=asked[0]) if asked else build
+    return functools.partial(build, lock=asked[0] if asked else None, remote=settings(arguments, project))
 
 
 def _single(

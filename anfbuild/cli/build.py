@@ -11,12 +11,14 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anfbuild
+from anfbuild.cli import interruption
 from anfbuild.cli.console import Console
 from anfbuild.cli.located import located
 from anfbuild.cli.preflight import check
+from anfbuild.cli.remotes import shared
 from anfbuild.cli.seam import describe
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
@@ -25,6 +27,10 @@ from anfbuild.engine.run import Build, Event
 from anfbuild.engine.store import Store
 from anfbuild.errors import AnfbuildError, GateError, StepError
 from anfbuild.recipe import Recipe
+
+if TYPE_CHECKING:
+    from anfbuild.engine.remote.settings import Settings
+    from anfbuild.engine.remote.shared import Shared
 
 PACKAGE = Path(anfbuild.__file__).parent
 
@@ -81,12 +87,14 @@ def build(
     folder: Path | None,
     notify: Callable[[Event], None],
     lock: str | None = None,
+    remote: Settings | None = None,
 ) -> Outcome:
     """Bring the recipe's goal up to date and export it.
 
     `folder` is where the files go, by default `artifacts/builds/NAME/<key12>`; `latest` moves the link of that name
     beside it to this build, if that is a whole one. `lock` is `--lock`, to write what was built into the recipe's lock,
-    or `--locked`, to hold the build to it. Raises nothing that a user can cause: errors are in the outcome.
+    or `--locked`, to hold the build to it; `remote` shares results with others. Raises nothing that a user can cause:
+    errors are in the outcome.
     KeyboardInterrupt passes.
     """
     started = time.perf_counter(), time.process_time()
@@ -94,7 +102,7 @@ def build(
     planned: Sequence[str] = ()
     builds = project / "artifacts" / "builds" / recipe.name
     try:
-        run = make(recipe, project, notify)
+        run = make(recipe, project, notify, shared(remote) if remote else None)
         goal = recipe.config["goal"]
         planned = run.ancestors(goal)
         finish = _finish(run, recipe, project, lock)
@@ -108,9 +116,13 @@ def build(
         failed = next((event.step for event in run.events if event.kind == "failed"), None) if run else None
         steps = _steps(run) if run else ()
         return Outcome(recipe.name, told.exit_code, steps=steps, error=told, planned=planned, failed=failed)
+    except KeyboardInterrupt:
+        if run is not None:
+            run.close(wait=False)
+        raise
     finally:
         if run is not None:
-            run.close()
+            run.close(wait=not interruption.noted())
 
 
 def _finish(run: Build, recipe: Recipe, project: Path, lock: str | None) -> Callable[[Outcome], Outcome]:
@@ -151,8 +163,11 @@ def _unwritten(error: OSError, folder: Path) -> StepError:
     )
 
 
-def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Build:
-    """The graph of a recipe over the project's store, checked, nothing run yet. Raises RecipeError, VersionError."""
+def make(recipe: Recipe, project: Path, notify: Callable[[Event], None], remote: Shared | None = None) -> Build:
+    """The graph of a recipe over the project's store and `remote`, checked, nothing run yet.
+
+    Raises RecipeError, VersionError.
+    """
     from anfbuild.qnn.availability import compiler
     from anfbuild.steps import GRAPH
 
@@ -166,7 +181,7 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None]) -> Buil
         recipe.name,
         GRAPH,
         {**config, "host": {"versions": check(config), **compiler()}},
-        Cache(store),
+        Cache(store, remote),
         project=project,
         code=_code(store.memo_file),
         notify=notify,
@@ -199,7 +214,8 @@ def _system() -> dict[str, str]:
 
 def print_event(event: Event, console: Console) -> None:
     """Say in a line what a step is at."""
-    words = {"wait": "waiting for another build", "start": "...", "hit": "cached", "failed": "FAILED"}
+    hit = "cached (remote)" if event.origin == "remote" else "cached"
+    words = {"wait": "waiting for another build", "start": "...", "hit": hit, "failed": "FAILED"}
     end = f"{event.seconds:.1f} s" if event.seconds is not None else words[event.kind]
     console.print(f"{event.step:<10} {end}")
 
@@ -251,13 +267,15 @@ def _export_goal(run: Build, goal: str, target: Path) -> dict[str, Any] | None:
 
 
 def _steps(run: Build) -> list[dict[str, Any]]:
-    """A line a step: whether it was a hit, how long it took now, and what was observed when it ran."""
+    """A line a step: whether it was a hit, whence (built, local, remote), how long it took now, and what was observed
+    when it ran."""
     ended = [event for event in run.events if event.kind in ("hit", "done")]
     return [
         {
             "step": event.step,
             "key": event.key,
             "hit": event.kind == "hit",
+            "source": event.origin or "built",
             "seconds": None if event.seconds is None else round(event.seconds, 3),
             "observations": run.observations(event.key),
         }

@@ -55,7 +55,7 @@ def from_action_result(document: Any) -> dict[str, tuple[str, int]]:
             (output["path"], output["digest"]["hash"], int(output["digest"].get("sizeBytes", 0)))
             for output in document.get("outputFiles", [])
         ]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError("this is no ActionResult") from error
     files = {}
     for name, sha, size in listed:
@@ -72,4 +72,4 @@ def is_inside(name: Any) -> bool:
     if not isinstance(name, str) or not name or "\\" in name or ":" in name or "\0" in name:
         return False
     path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and str(path) == name
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and str(path) == name

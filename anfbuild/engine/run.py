@@ -31,12 +31,13 @@ _ATTEMPTS = 3
 @dataclasses.dataclass(frozen=True)
 class Event:
     """Something the user may want to see: `kind` is hit, wait, start, done or failed; `seconds` is null but for
-    done."""
+    done; `origin` says of a hit whether it is local or was found on a remote now."""
 
     kind: str
     step: str
     key: str | None = None
     seconds: float | None = None
+    origin: str | None = None
 
 
 class Build:
@@ -99,9 +100,9 @@ class Build:
         document = {"recipe": self.name, "goal": goal, "steps": steps, "private": sorted(self._private & steps.keys())}
         self._store.record(self.name, steps[goal], document)
 
-    def close(self) -> None:
-        """Finish what is on its way to a remote, within bounds."""
-        self._cache.close()
+    def close(self, *, wait: bool = True) -> None:
+        """Finish what is on its way to a remote, within bounds; without `wait`, let it go."""
+        self._cache.close(wait=wait)
 
     def ancestors(self, goal: str) -> list[str]:
         """`goal` and all that it needs, each after what it needs itself. An unknown goal is a RecipeError."""
@@ -130,6 +131,11 @@ class Build:
     def found(self, name: str) -> Result | None:
         """The result that a step has already; nothing is run."""
         return self._resolve(name)
+
+    def bring(self, name: str) -> bool:
+        """Whether a step has a result, all of whose bytes are in the store or could be brought there."""
+        result = self._resolve(name)
+        return result is not None and self._ensure(name, result, result.files.values())
 
     def needs(self, name: str) -> Mapping[str, tuple[str, str]]:
         """Each need of a step as its manifest's `inputs` call it -> (step, folder of it or "" for all)."""
@@ -207,7 +213,7 @@ class Build:
             self.error = self._as_user_error(name, error)
             return False
         if hit is not None:
-            self._tell(Event("hit", name, hit.key))
+            self._tell_hit(name, hit.key)
         return hit is not None
 
     def _act(self, name: str) -> bool:
@@ -266,7 +272,10 @@ class Build:
         built again."""
         result = self.result(name)
         wanted = result.select(folder).values() if files is None else [result.files[file] for file in files]
-        return result if self._cache.ensure(wanted) else self._execute(name)
+        return result if self._ensure(name, result, wanted) else self._execute(name)
+
+    def _ensure(self, name: str, result: Result, blobs: Iterable[tuple[str, int]]) -> bool:
+        return self._cache.ensure(blobs, private=result.private or name in self._private)
 
     # ---- execution
 
@@ -297,9 +306,9 @@ class Build:
     def _execute_locked(self, name: str, key: str, manifest: dict[str, Any], needs: Mapping[str, Result]) -> Result:
         with self._store.lock(key, lambda: self._tell(Event("wait", name, key))):
             found = self._lookup(name, manifest)
-            if found is not None and self._cache.ensure(found.files.values()):  # somebody built it while we waited
+            if found is not None and self._ensure(name, found, found.files.values()):  # somebody built it meanwhile
                 self._results[name] = found
-                self._tell(Event("hit", name, key))
+                self._tell_hit(name, key)
                 return found
             with self._store.workspace(key) as folder:
                 result = self._run_step(name, key, manifest, needs, folder)
@@ -381,6 +390,9 @@ class Build:
             )
         told.__cause__ = error
         return told
+
+    def _tell_hit(self, name: str, key: str) -> None:
+        self._tell(Event("hit", name, key, origin=self._cache.origin(key)))
 
     def _tell(self, event: Event) -> None:
         self.events.append(event)

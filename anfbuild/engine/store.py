@@ -264,6 +264,11 @@ class Store:
             place = target / path.name
             path.replace(place.with_name(f"{path.name}.{secrets.token_hex(4)}") if place.exists() else place)
 
+    def set_aside(self, name: str, data: bytes) -> None:
+        """Keep in quarantine what came from outside and is not what it should be, if that can be kept."""
+        with suppress(OSError, StepError):
+            self.write(self.root / "quarantine" / name, data)
+
     # ---- places
 
     def entry(self, key: str) -> Path:

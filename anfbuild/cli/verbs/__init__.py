@@ -20,13 +20,22 @@ class Verb:
     """Option -> what help calls its value, or None for one that takes no value."""
 
 
-BUILD = Verb(options={"--junit": "FILE", "--lock": None, "--locked": None, "--resume": "ID"})
+BUILD = Verb(
+    options={
+        "--junit": "FILE",
+        "--lock": None,
+        "--locked": None,
+        "--push": None,
+        "--remote": "URL",
+        "--resume": "ID",
+    }
+)
 """Without a verb: build, or with `-m` a sweep."""
 
 VERBS: Mapping[str, Verb] = {
     "cache": Verb(
-        ("status|verify|gc|pin|unpin",),
-        {"--max-size": "SIZE", "--older-than": "AGE", "--grace": "AGE", "--delete": None},
+        ("status|verify|gc|pin|unpin|push|pull",),
+        {"--max-size": "SIZE", "--older-than": "AGE", "--grace": "AGE", "--delete": None, "--remote": "URL"},
     ),
     "reproduce": Verb(options={"--keep": None}),
     "why": Verb(words=("STEP",)),

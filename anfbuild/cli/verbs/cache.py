@@ -1,4 +1,5 @@
-"""`anfbuild cache status|verify|gc|pin|unpin`: look after the store. The engine does it; here is what is said of it."""
+"""`anfbuild cache status|verify|gc|pin|unpin|push|pull`: look after the store. The engine does it; here is what is said
+of it, and in `cli.transfer` of what goes to a remote and comes from it."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any
 from anfbuild.cli.arguments import Arguments
 from anfbuild.cli.build import make, store_root
 from anfbuild.cli.console import Console, write
+from anfbuild.cli.transfer import pull, push
 from anfbuild.engine import pins
 from anfbuild.engine.gc import Cleared, clear
 from anfbuild.engine.limits import parse_age, parse_size, show_size
@@ -235,4 +237,6 @@ _WORDS: Mapping[str, _Word] = {
     "gc": _Word(_gc, options=("--max-size", "--older-than", "--grace", "--delete")),
     "pin": _Word(_pin, recipe=True),
     "unpin": _Word(_unpin, recipe=True),
+    "push": _Word(push, options=("--remote",), recipe=True),
+    "pull": _Word(pull, options=("--remote",), recipe=True),
 }
