@@ -33,7 +33,8 @@ def _opener(settings: Settings, environ: Mapping[str, str]) -> Callable[[], Remo
                 where=URL,
                 remedy="pip install 'anfbuild[remote]'",
             )
-        return lambda: _objects(settings)
+        plain = environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
+        return lambda: _objects(settings, allow_http=plain)
     return lambda: _folder(settings)
 
 
@@ -43,10 +44,10 @@ def _http(settings: Settings, header: str | None) -> Remote:
     return HttpRemote(settings.url, settings.name, header)
 
 
-def _objects(settings: Settings) -> Remote:
+def _objects(settings: Settings, *, allow_http: bool) -> Remote:
     from anfbuild.engine.remote.objects import ObjectRemote
 
-    return ObjectRemote(settings.url)
+    return ObjectRemote(settings.url, allow_http=allow_http)
 
 
 def _folder(settings: Settings) -> Remote:

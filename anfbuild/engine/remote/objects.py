@@ -15,16 +15,24 @@ from obstore.store import from_url
 
 from anfbuild.engine.remote.remote import RemoteError, WrongBytesError, collect, receive
 
+_ABSENT = (NotFoundError, FileNotFoundError)
+"""The library raises the one or the other, as its version likes."""
+
 
 class ObjectRemote:
-    """The bucket and prefix of `url`."""
+    """The bucket and prefix of `url`; `allow_http` is for a server of one's own that speaks no TLS."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, allow_http: bool = False) -> None:
         self._url = url
         with _told():
             self._store = from_url(
                 url,
-                client_options={"connect_timeout": "2s", "read_timeout": "10s", "timeout": "1h"},
+                client_options={
+                    "connect_timeout": "2s",
+                    "read_timeout": "10s",
+                    "timeout": "1h",
+                    "allow_http": allow_http,
+                },
                 retry_config={"max_retries": 1, "retry_timeout": timedelta(seconds=10)},
             )
 
@@ -36,7 +44,7 @@ class ObjectRemote:
         with _told():
             try:
                 return collect(bytes(chunk) for chunk in obstore.get(self._store, f"ac/{key}"))
-            except NotFoundError:
+            except _ABSENT:
                 return None
 
     def put_action(self, key: str, data: bytes) -> None:
@@ -47,14 +55,14 @@ class ObjectRemote:
         with _told():
             try:
                 return bool(obstore.head(self._store, f"cas/{sha}")["size"] == size)
-            except NotFoundError:
+            except _ABSENT:
                 return False
 
     def get_blob(self, sha: str, size: int, destination: Path) -> bool:
         with _told():
             try:
                 answer = obstore.get(self._store, f"cas/{sha}")
-            except NotFoundError:
+            except _ABSENT:
                 return False
             if answer.meta["size"] != size:
                 raise WrongBytesError(f"bytes that are not those of {sha[:12]}")
@@ -71,7 +79,7 @@ def _told() -> Iterator[None]:
     """The library's errors in a few words of ours: its own repeat requests and answers."""
     try:
         yield
-    except PermissionDeniedError:
+    except (PermissionDeniedError, PermissionError):
         raise RemoteError("permission denied") from None
     except UnauthenticatedError:
         raise RemoteError("the credentials are missing or refused") from None

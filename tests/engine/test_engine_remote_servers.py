@@ -1,0 +1,193 @@
+"""Remotes on servers that others use: nginx as docs/remotes.md configures it, and S3."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import toy
+
+import anfbuild
+from anfbuild.engine.cache import Cache
+from anfbuild.engine.remote.connect import connect
+from anfbuild.engine.remote.remote import RemoteError
+from anfbuild.engine.remote.settings import Settings
+from anfbuild.engine.remote.shared import Shared
+from anfbuild.engine.store import Store
+
+pytestmark = pytest.mark.full
+
+DOCS = Path(anfbuild.__file__).parents[1] / "docs" / "remotes.md"
+UP_S = 60
+
+
+def missing(what: str) -> None:
+    """Skip, unless all has to run."""
+    if os.environ.get("ANFBUILD_TEST_ALL") == "1":
+        pytest.fail(f"{what} is not installed")
+    pytest.skip(f"{what} is not installed")
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@contextlib.contextmanager
+def running(words: Sequence[str], folder: Path, port: int) -> Iterator[None]:
+    """A server, once it takes connections, until the end of the block."""
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            deadline = time.monotonic() + UP_S
+            while time.monotonic() < deadline:
+                assert process.poll() is None, (folder / "server.log").read_text(errors="replace")
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                    break
+                time.sleep(0.05)
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(3)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def nginx() -> Iterator[str]:
+    """The URL of an nginx with the configuration of docs/remotes.md, but for the port."""
+    program = shutil.which("nginx", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
+    if program is None:
+        missing("Debian's nginx-light")
+    (text,) = re.findall(r"```nginx\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    (port,) = free_ports(1)
+    folder = Path(tempfile.mkdtemp(prefix="anfbuild-nginx-"))  # pytest's own folders are closed to other users
+    try:
+        folder.chmod(0o755)
+        for name in ("cache", "tmp"):
+            (folder / name).mkdir()
+            with contextlib.suppress(KeyError, PermissionError):  # started by root, it works as this user
+                os.chown(folder / name, pwd.getpwnam("www-data").pw_uid, -1)
+        (folder / "nginx.conf").write_text(text.replace("8980", str(port)), encoding="utf-8")
+        words = [str(program), "-p", str(folder), "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off;"]
+        with running(words, folder, port):
+            yield f"http://127.0.0.1:{port}"
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a bucket of SeaweedFS."""
+    program = shutil.which("weed", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    if program is None or find_spec("obstore") is None:
+        missing("the extra test-full")
+    ports = free_ports(8)
+    folder = tmp_path / "weed"
+    (folder / "data").mkdir(parents=True)
+    key = {"accessKey": "ci", "secretKey": "ci-secret"}
+    identity = {"name": "ci", "credentials": [key], "actions": ["Admin", "Read", "Write", "List"]}
+    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    parts = [f"{part}.port{kind}" for part in ("master", "volume", "filer", "s3") for kind in ("", ".grpc")]
+    words = [str(program), "server", "-dir=data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3",
+             "-s3.config=s3.json", "-master.telemetry=false", "-volume.max=4",
+             *(f"-{part}={port}" for part, port in zip(parts, ports, strict=True))]  # fmt: skip
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports[6]}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "ci",
+        "AWS_SECRET_ACCESS_KEY": "ci-secret",
+        "AWS_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with running(words, folder, ports[6]):
+        (tmp_path / "probe").write_bytes(bytes(100_000))
+        remote = connect(Settings("s3://cache/anfbuild"), os.environ)
+        deadline = time.monotonic() + UP_S
+        while time.monotonic() < deadline:  # its parts find one another some time after they listen
+            with contextlib.suppress(RemoteError):
+                remote.put_blob("probe", tmp_path / "probe")
+                break
+            time.sleep(0.5)
+        yield "s3://cache/anfbuild"
+
+
+def check(url: str, tmp_path: Path, environ: Mapping[str, str]) -> None:
+    """What one builds another takes over, large and empty files come back, and what is lost is built and sent again."""
+    warnings: list[str] = []
+
+    def run(name: str, *, write: bool) -> list[str]:
+        (tmp_path / name).mkdir(exist_ok=True)
+        shared = Shared(connect(Settings(url), environ), warnings.append, write=write)
+        build = toy.make(tmp_path / name, cache=Cache(Store(tmp_path / name / "store"), shared))
+        assert build.run("shout"), build.error
+        build.export("shout", "shout.txt", tmp_path / name / "out.txt")
+        build.close()
+        return [event.step for event in build.events if event.kind == "done"]
+
+    assert run("a", write=True) == ["words", "count", "shout"]
+    assert warnings == []
+    assert run("b", write=False) == []
+    assert (tmp_path / "a" / "out.txt").read_bytes() == (tmp_path / "b" / "out.txt").read_bytes()
+    assert warnings == []
+    remote = connect(Settings(url), environ)
+    for number, size in enumerate((0, 1, 12_000_001)):
+        data = os.urandom(size)
+        sha = hashlib.sha256(data).hexdigest()
+        (tmp_path / sha).write_bytes(data)
+        assert not remote.get_blob(sha, size, tmp_path / f"{number}.none")
+        remote.put_blob(sha, tmp_path / sha)
+        assert remote.has_blob(sha, size)
+        assert not remote.has_blob(sha, size + 1)
+        assert remote.get_blob(sha, size, tmp_path / f"{number}.back")
+        assert (tmp_path / f"{number}.back").read_bytes() == data
+    wrong = hashlib.sha256((tmp_path / "a" / "out.txt").read_bytes()).hexdigest()
+    (tmp_path / "wrong").write_bytes(bytes((tmp_path / "a" / "out.txt").stat().st_size))
+    remote.put_blob(wrong, tmp_path / "wrong")
+    assert run("c", write=True) == ["shout"]
+    assert run("d", write=False) == []
+    assert (tmp_path / "d" / "out.txt").read_bytes() == (tmp_path / "a" / "out.txt").read_bytes()
+
+
+def test_nginx(nginx: str, tmp_path: Path) -> None:
+    check(nginx, tmp_path, {"ANFBUILD_REMOTE_TOKEN": "CHANGE-ME"})
+
+
+def test_nginx_lets_only_the_token_write(nginx: str) -> None:
+    for token in ({}, {"ANFBUILD_REMOTE_TOKEN": "other"}):
+        remote = connect(Settings(nginx), token)
+        assert remote.get_action("0" * 64) is None
+        with pytest.raises(RemoteError, match="403 Forbidden"):
+            remote.put_action("0" * 64, b"{}")
+    with pytest.raises(RemoteError):
+        connect(Settings(nginx), {"ANFBUILD_REMOTE_TOKEN": "CHANGE-ME"}).put_action("../up", b"{}")
+
+
+def test_s3(s3: str, tmp_path: Path) -> None:
+    check(s3, tmp_path, os.environ)
+
+
+def test_s3_with_a_wrong_key_is_told_in_few_words(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret")
+    remote = connect(Settings(s3), os.environ)
+    with pytest.raises(RemoteError, match=r"^permission denied$"):
+        remote.get_action("0" * 64)
