@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
 import importlib.util
 import os
 import random
@@ -27,7 +26,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from anfbuild.engine.store import parse_entry
+from anfbuild.engine.key import file_sha256
+from anfbuild.engine.store import Store, parse_entry
+from anfbuild.engine.verify import verify
 
 
 def _load(path: Path) -> ModuleType:
@@ -91,7 +92,7 @@ def clean_build(root: Path) -> Clean:
 def exports(project: Any) -> dict[str, str]:
     """Exported file -> SHA-256; run.json, which tells of the run, is no result."""
     folder = project.folder / "artifacts" / "builds" / "mine" / "latest"
-    return {name: _sha256(folder / name) for name in EXPORTS if (folder / name).is_file()}
+    return {name: file_sha256(folder / name) for name in EXPORTS if (folder / name).is_file()}
 
 
 def entries(store: Path) -> dict[str, dict[str, tuple[str, int]]]:
@@ -100,28 +101,8 @@ def entries(store: Path) -> dict[str, dict[str, tuple[str, int]]]:
 
 
 def wrong(store: Path) -> list[str]:
-    """The check after each event: entries of the store that do not verify, blobs of another content or missing."""
-    found = []
-    for path in (store / "ac").glob("*.json"):
-        try:
-            listed = parse_entry(path.stem, path.read_bytes()).files
-        except ValueError:
-            found.append(f"entry {path.name} is damaged")
-            continue
-        found += [
-            f"{path.stem[:12]} lacks {name}" for name, (sha, _) in listed.items() if not _blob(store, sha).exists()
-        ]
-    blobs = (path for path in (store / "cas").rglob("*") if path.is_file())
-    found += [f"blob {path.name} has another content" for path in blobs if _sha256(path) != path.name]
-    return found
-
-
-def _blob(store: Path, sha: str) -> Path:
-    return store / "cas" / sha[:2] / sha
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """The check after each event, which is that of `anfbuild cache verify`."""
+    return [f"{damage.kind} {damage.path.name}: {damage.why}" for damage in verify(Store(store)).damage]
 
 
 def left_over(store: Path) -> list[str]:

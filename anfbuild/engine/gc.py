@@ -1,7 +1,7 @@
 """Clearing the store: what a plan lets go, and what broken or ended processes left behind.
 
-A build beside it builds something again at worst, as long as there is a grace: it gives up where the same input vanishes
-three times. Entries go before the blobs that they name.
+A build beside it builds something again at worst, as long as there is a grace: it gives up where the same input
+vanishes three times. Entries go before the blobs that they name.
 """
 
 from __future__ import annotations
