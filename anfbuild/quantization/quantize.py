@@ -23,14 +23,26 @@ def quantize(
 
     `model` has static shapes, constants as initializers and opset 17 or newer, and is the one that `statistics` were
     collected on; its inputs and outputs stay float. Raises RecipeError for an unknown scheme or estimator and
-    StepError when the statistics are another model's.
+    StepError when the statistics are another model's, or the model is quantized already.
     """
+    _refuse_quantized(model)
     found = schemes.find(scheme)
     ranges = estimate(statistics, estimator, bits=found.activation_bits, percentile=percentile)
     topology = analyse(model)
     encodings = {root: _root_encoding(root, topology, ranges, found) for root in set(topology.roots.values())}
     encodings |= {name: encodings[root] for name, root in topology.roots.items()}
     return write(model, topology, encodings, found)
+
+
+def _refuse_quantized(model: onnx.ModelProto) -> None:
+    """A model that was trained or converted with encodings would be rounded twice, by ours on top of its own."""
+    for node in model.graph.node:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            raise StepError(
+                "the model is quantized already, and there is no scheme yet that keeps its encodings",
+                where=f"node {node.name or node.output[0]} ({node.op_type})",
+                remedy="Give the float model that it was made from.",
+            )
 
 
 def _root_encoding(root: str, topology: Topology, ranges: dict[str, tuple[float, float]], scheme: Scheme) -> Encoding:

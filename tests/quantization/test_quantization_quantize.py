@@ -160,6 +160,14 @@ def test_statistics_of_another_model_are_refused() -> None:
         quantize(small_network(), other, "int8", "minmax")
 
 
+def test_a_model_that_is_quantized_already_is_refused() -> None:
+    network = small_network()
+    statistics = collect(network, small_samples(2))
+    quantized, _ = quantize(network, statistics, "int8", "minmax")
+    with pytest.raises(StepError, match="quantized already"):
+        quantize(quantized, statistics, "int8", "minmax")
+
+
 def test_open_shapes_and_other_floats_are_refused() -> None:
     network = small_network()
     network.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
