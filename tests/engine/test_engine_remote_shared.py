@@ -33,8 +33,8 @@ OUTPUT = "4 words: MAKE\nDEVICE"
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Patience of a fraction of a second, and no proxy between a test and loopback."""
-    monkeypatch.setattr(http, "READ_S", 0.3)
-    monkeypatch.setattr(remote, "GRACE_S", 0.3)
+    monkeypatch.setattr(http, "READ_S", 0.2)
+    monkeypatch.setattr(remote, "GRACE_S", 0.2)
     for name in list(os.environ):
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -56,7 +56,7 @@ class Machine:
         self.store = Store(root / "store")
         settings = Settings(url)
         inner = HttpRemote(url, url, None) if settings.scheme == "http" else FolderRemote(Path(url))
-        self.shared = Shared(Bounded(url, lambda: inner, limit_s=1), self.warnings.append, write=write, wait_s=wait_s)
+        self.shared = Shared(Bounded(url, lambda: inner, limit_s=0.6), self.warnings.append, write=write, wait_s=wait_s)
 
     def build(self, private: tuple[str, ...] = (), graph: dict[str, Step] | None = None, **changes: str) -> Build:
         cache = Cache(self.store, self.shared)
@@ -333,7 +333,7 @@ def test_the_end_of_a_build_waits_only_so_long_for_what_is_being_sent(tmp_path: 
     machine = Machine(tmp_path / "a", server.url, write=True, wait_s=0)
     assert machine.run() == ["words", "count", "shout"]
     (warning,) = machine.warnings
-    assert "entries were not sent; `anfbuild cache push` sends them" in warning
+    assert "results not sent: 3; `anfbuild cache push` sends them" in warning
 
 
 def test_an_interrupted_build_does_not_wait(tmp_path: Path, server: faulty.Faulty) -> None:

@@ -53,6 +53,7 @@ class Shared:
         self._asked: set[str] = set()
         self._lost: set[str] = set()
         self._give_up = give_up
+        self._told_failure = False
         self._told_wrong = False
         self._uploader = Uploader(self._upload)
 
@@ -122,7 +123,7 @@ class Shared:
         """Wait for what is being sent, but no longer than is set, or not at all; what is not sent by then is not."""
         unsent = self._uploader.drain(self._wait_s if wait else 0)
         if unsent and not self._writing.is_off:
-            self._warn(f"remote {self.name}: {unsent} entries were not sent; `anfbuild cache push` sends them")
+            self._tell_failure(f"results not sent: {unsent}; `anfbuild cache push` sends them")
 
     def _upload(self, item: _Upload) -> bool:
         try:
@@ -141,14 +142,17 @@ class Shared:
         return True
 
     def _read_failed(self, reason: str) -> None:
-        silent, self._writing.is_off = self._writing.is_off, True
-        if not silent:
-            self._warn(f"remote {self.name}: {reason}; going on without it")
+        self._writing.is_off = True
+        self._tell_failure(f"{reason}; going on without it")
 
     def _write_failed(self, reason: str) -> None:
-        self._warn(
-            f"remote {self.name}: {reason}; nothing more is sent to it now: `anfbuild cache push` sends what is missing"
-        )
+        self._tell_failure(f"{reason}; nothing more is sent to it now: `anfbuild cache push` sends what is missing")
+
+    def _tell_failure(self, what: str) -> None:
+        """Once: whoever knows that a remote fails need not be told how else."""
+        if not self._told_failure:
+            self._told_failure = True
+            self._warn(f"remote {self.name}: {what}")
 
     def _tell_wrong(self, what: str) -> None:
         if self._give_up is not None:
