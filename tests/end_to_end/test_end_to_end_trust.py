@@ -202,3 +202,13 @@ def test_what_a_host_cannot_do_is_not_taken_for_what_another_cannot(alone: Proje
         assert ran.code == 0, ran.err
         assert ran.document["results"]["reasons"]["/placement/htp"].endswith(f"on {machine}")
     assert not {"convert", "calibrate", "quantize"} & set(ran.steps_run)
+
+
+def test_a_dead_remote_is_told_and_changes_nothing(alone: Project, tmp_path: Path) -> None:
+    assert alone.run("+recipe=mine").code == 0
+    with_remote = Project(alone.folder, tmp_path / "another store")
+    before = exported(alone)
+    ran = with_remote.run("+recipe=mine", ANFBUILD_REMOTE="http://127.0.0.1:9")
+    assert ran.code == 0, ran.err
+    assert ran.err.count("127.0.0.1:9") == 1
+    assert exported(alone) == before
