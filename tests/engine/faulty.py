@@ -31,6 +31,7 @@ class Handler(BaseHTTPRequestHandler):
     """Keeps what is PUT, gives it for GET and HEAD, unless a fault comes first."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are written apart: the body would wait 40 ms
     server: _Server
 
     def do_GET(self) -> None:
