@@ -24,10 +24,9 @@ from PIL import Image
 from projects import Project
 from test_end_to_end_host import hidden_compiler
 
-import anfbuild
 from anfbuild import qnn
 
-ROOT = Path(anfbuild.__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXPORTS = ("mine.anf", "results.json", "report.html", "encodings.json", "placement.csv")
 
 

@@ -21,7 +21,6 @@ from pathlib import Path
 import pytest
 import toy
 
-import anfbuild
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.remote.connect import connect
 from anfbuild.engine.remote.remote import RemoteError
@@ -31,7 +30,7 @@ from anfbuild.engine.store import Store
 
 pytestmark = pytest.mark.full
 
-DOCS = Path(anfbuild.__file__).parents[1] / "docs" / "remotes.md"
+DOCS = Path(__file__).parents[2] / "docs" / "remotes.md"
 UP_S = 60
 
 

@@ -19,6 +19,7 @@ from anfbuild.engine.memo import Memo
 from anfbuild.steps import GRAPH
 
 ROOT = Path(anfbuild.__file__).parents[1]
+CHECKOUT = Path(__file__).parents[2]
 ALL = set(GRAPH)
 IMAGES = {"baseline", "calibrate", "emulate", "evaluate"}
 ONNX = {"baseline", "calibrate", "convert", "emulate", "plan", "prepare", "quantize", "simulate"}
@@ -114,7 +115,7 @@ def shown(folder: Path, root: Path, *prefix: str, **variables: str) -> Any:
 def test_no_key_holds_who_where_or_when(tmp_path: Path) -> None:
     copy = tmp_path / "another – checkout"
     for name in ("anfbuild", "conf", "recipes"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(CHECKOUT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     first = shown(tmp_path / "1", ROOT, PYTHONHASHSEED="1", TZ="UTC", USER="one")
     assert all(first[0].values())
     assert None not in first
