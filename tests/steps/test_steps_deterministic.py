@@ -18,6 +18,7 @@ from anfbuild.steps import GRAPH
 
 HERE = Path(__file__).parent
 ROOT = Path(anfbuild.__file__).parents[1]
+CHECKOUT = Path(__file__).parents[2]
 
 ONE = {
     "HOME": "home of one",
@@ -136,6 +137,7 @@ def test_steps_that_read_what_they_do_not_declare_are_caught(tmp_path: Path) -> 
     request = {"graph": "bad_steps", "name": "ALL", "tree": tree, "goal": "all"}
     found = faults(*make_twice(tmp_path, request, fill))
     assert [Path(line).name for line in found.pop("beside")] == ["other.txt"]
-    assert found.pop("code") == [f"code {ROOT / 'anfbuild' / 'soc' / 'table.py'}"]
+    if ROOT == CHECKOUT:  # what lies among the installed packages is told by its version
+        assert found.pop("code") == [f"code {ROOT / 'anfbuild' / 'soc' / 'table.py'}"]
     assert found.pop("all") == ["another key"]
     assert found == BAD
