@@ -44,8 +44,8 @@ class Arguments:
 
 def parse(argv: Sequence[str]) -> Arguments:
     """Raises RecipeError: an unknown option or verb, too few words or too many, an option without its value."""
-    todo = list(argv)
-    verb = todo.pop(0) if todo and _is_word(todo[0]) else None
+    words_left = list(argv)
+    verb = words_left.pop(0) if words_left and _is_word(words_left[0]) else None
     if verb is not None and verb not in VERBS:
         raise RecipeError(
             f"{verb!r} is neither a verb, an option nor an override",
@@ -59,16 +59,16 @@ def parse(argv: Sequence[str]) -> Arguments:
     options: dict[str, str] = {}
     words: list[str] = []
     overrides: list[str] = []
-    while todo:
-        word = todo.pop(0)
+    while words_left:
+        word = words_left.pop(0)
         option, equals, value = word.partition("=")
         if option in _CONFIG:
-            _check_config(value if equals else todo.pop(0) if todo else "")
+            _check_config(value if equals else words_left.pop(0) if words_left else "")
             flags["config"] = True
         elif word in _FLAGS:
             flags[_FLAGS[word]] = True
         elif option in expected.options:
-            options[option] = _value(option, expected.options[option], value if equals else None, todo)
+            options[option] = _value(option, expected.options[option], value if equals else None, words_left)
         elif word.startswith("-"):
             raise _unknown_option(option, verb, expected.options)
         elif not _is_word(word):
@@ -87,12 +87,12 @@ def _is_word(text: str) -> bool:
     return "=" not in text and not text.startswith(("-", "~"))
 
 
-def _value(option: str, name: str | None, given: str | None, todo: list[str]) -> str:
+def _value(option: str, name: str | None, given: str | None, words_left: list[str]) -> str:
     if name is None:
         if given is not None:
             raise RecipeError(f"{option} takes no value", where="command line", remedy=f"Write {option}.")
         return ""
-    value = given if given is not None else todo.pop(0) if todo else ""
+    value = given if given is not None else words_left.pop(0) if words_left else ""
     if not value or (given is None and value.startswith("-")):
         raise RecipeError(f"{option} needs a value", where="command line", remedy=f"Write {option} {name}.")
     return value

@@ -346,7 +346,7 @@ def _wrong(document: Document, key: str, wanted: str, value: Any) -> RecipeError
 class _Dumper(yaml.SafeDumper):
     """Writes what the reader of recipes reads back as it was, and no aliases."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # the signature of PyYAML
         return True
 
 

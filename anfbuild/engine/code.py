@@ -155,9 +155,9 @@ class CodeIndex:
         files: dict[str, str] = {}
         external: set[str] = set()
         seen: set[str] = set()
-        todo = [module]
-        while todo:
-            name = todo.pop()
+        pending = [module]
+        while pending:
+            name = pending.pop()
             path = None if name in seen else self._file(name)
             seen.add(name)
             if path is None:
@@ -168,7 +168,7 @@ class CodeIndex:
             external.update(facts["external"])
             targets, doors = self._reach(name, path, facts)
             files.update(doors)
-            todo += targets
+            pending += targets
         return files, sorted(external)
 
     def _reach(self, name: str, path: Path, facts: dict[str, Any]) -> tuple[list[str], dict[str, str]]:

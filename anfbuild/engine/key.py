@@ -113,9 +113,9 @@ def content_stamps(config: Any) -> dict[str, list[int]]:
 
 def _below(root: Path) -> Iterator[Path]:
     """All files and folders below `root`, in no order."""
-    todo: list[tuple[Path, frozenset[str]]] = [(root, frozenset())]
-    while todo:
-        folder, above = todo.pop()
+    pending: list[tuple[Path, frozenset[str]]] = [(root, frozenset())]
+    while pending:
+        folder, above = pending.pop()
         real = os.path.realpath(folder)
         if real in above:
             raise RecipeError(
@@ -124,7 +124,7 @@ def _below(root: Path) -> Iterator[Path]:
         for entry in folder.iterdir():
             yield entry
             if entry.is_dir():
-                todo.append((entry, above | {real}))
+                pending.append((entry, above | {real}))
 
 
 def _file_digest(path: Path, memo: Memo) -> str:

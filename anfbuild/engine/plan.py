@@ -71,10 +71,10 @@ def _age(used: float, now: float) -> float:
 def _with_needs(pinned: frozenset[str], entries: dict[str, Entry]) -> set[str]:
     """The pinned keys and those of all that their results were made from."""
     kept: set[str] = set()
-    todo = list(pinned)
-    while todo:
-        key = todo.pop()
+    pending = list(pinned)
+    while pending:
+        key = pending.pop()
         if key not in kept:
             kept.add(key)
-            todo += entries[key].needs if key in entries else ()
+            pending += entries[key].needs if key in entries else ()
     return kept

@@ -141,10 +141,10 @@ def _candidates(build: Build, store: Store, step: str, ancestors: list[str]) -> 
 
 def _family(store: Store, step: str, key: str) -> dict[str, str]:
     """The keys of a result and of all that it was made from."""
-    steps, todo = {step: key}, [key]
-    while todo:
-        needs: dict[str, str] = store.meta(todo.pop()).get("needs", {})
-        todo += [key for need, key in needs.items() if need not in steps]
+    steps, pending = {step: key}, [key]
+    while pending:
+        needs: dict[str, str] = store.meta(pending.pop()).get("needs", {})
+        pending += [key for need, key in needs.items() if need not in steps]
         steps |= needs
     return steps
 

@@ -115,11 +115,11 @@ GRAPHS = st.dictionaries(
 def test_an_edit_changes_the_digests_of_what_reaches_it_and_no_other(
     graph: dict[str, dict[str, str]], start: str, edited: str
 ) -> None:
-    reached, todo = set(), [start]
-    while todo:
-        if (name := todo.pop()) not in reached:
+    reached, pending = set(), [start]
+    while pending:
+        if (name := pending.pop()) not in reached:
             reached.add(name)
-            todo += graph.get(name, {})
+            pending += graph.get(name, {})
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "pk")
         root.mkdir()

@@ -125,18 +125,18 @@ class _Request:
 
 def _run(request: _Request, config: DictConfig, folder: Path, jobs: Sequence[Job] | None) -> Sweep:
     """Run the jobs that are not ended, or those that the sweeper makes up, and collect what there is then."""
-    todo = None if jobs is None else records.pending(folder, jobs)
-    task = request.task(config, folder, todo)
+    pending = None if jobs is None else records.pending(folder, jobs)
+    task = request.task(config, folder, pending)
     loader = request.catalogue.loader
     total = None if jobs is None else len(jobs)
-    ended = total - len(todo) if total is not None and todo is not None else 0
+    ended = total - len(pending) if total is not None and pending is not None else 0
     try:
         with Progress(folder, total, request.console, ended):
             try:
-                if todo is None:
+                if pending is None:
                     launch.run_sweeper(loader, config, task)
-                elif todo:
-                    for job, returned in launch.run(loader, config, task, todo):
+                elif pending:
+                    for job, returned in launch.run(loader, config, task, pending):
                         keep(folder, job, returned)
             except KeyboardInterrupt:
                 (folder / records.STOP).touch()
