@@ -7,13 +7,13 @@ import functools
 import json
 import os
 import platform
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anfbuild
+from anfbuild.atomic import replacing
 from anfbuild.cli import interruption
 from anfbuild.cli.console import Console
 from anfbuild.cli.located import located
@@ -295,9 +295,8 @@ def _write_run(
         "host": _system(),
         "source": "measured_host",
     }
-    partial = target / f".{secrets.token_hex(8)}.partial"
-    partial.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    partial.replace(target / "run.json")
+    with replacing(target / "run.json") as partial:
+        partial.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _point(link: Path, name: str) -> None:
@@ -308,12 +307,8 @@ def _point(link: Path, name: str) -> None:
             where=str(link),
             remedy=f"Move that folder away and run again; the files of this build are in {link.parent / name}.",
         )
-    partial = link.with_name(f".{secrets.token_hex(8)}.partial")
-    try:
+    with replacing(link) as partial:
         try:
             partial.symlink_to(name, target_is_directory=True)
         except OSError:
             partial.write_text(name, encoding="utf-8")
-        partial.replace(link)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -7,12 +7,12 @@ reached, are skipped. What went wrong outside of the steps, as in the recipe, is
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+from anfbuild.atomic import replacing
 from anfbuild.errors import RecipeError, StepError
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -68,18 +68,15 @@ def write(path: Path, suites: Sequence[Xml.Element]) -> None:
     root.extend(suites)
     _count(root, suites, sum(float(element.get("time", "0")) for element in suites))
     Xml.indent(root)
-    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
     try:
-        partial.write_bytes(Xml.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
-        partial.replace(path)
+        with replacing(path) as partial:
+            partial.write_bytes(Xml.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
     except OSError as error:
         raise StepError(
             f"the report cannot be written: {error.strerror or error}",
             where=str(path),
             remedy="Make the place writable and run again: all steps that ended are kept.",
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _step(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import yaml
 
 from anfbuild import __version__
+from anfbuild.atomic import replacing
 from anfbuild.cli.tolerance import TOLERANCE, close, is_number
 from anfbuild.engine.key import PLUGIN, canonical, file_sha256
 from anfbuild.engine.result import Result
@@ -119,19 +119,16 @@ def save(lock: Lock, name: str, entry: Entry) -> None:
         "entries": {key: dataclasses.asdict(value) for key, value in entries.items()},
     }
     text = _HEADER + yaml.dump(document, Dumper=_Dumper, sort_keys=True, width=120, allow_unicode=True)
-    partial = lock.path.with_name(f".{secrets.token_hex(8)}.partial")
     try:
         lock.path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(lock.path)
+        with replacing(lock.path) as partial:
+            partial.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StepError(
             f"the lock cannot be written: {error.strerror or error}",
             where=str(lock.path),
             remedy="Make the folder writable and run again: all steps are finished and kept.",
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 # ---- what a build is made of, and what it made

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from anfbuild.atomic import replacing
 
 # A file written twice within one tick of the clock of its file system, with the same size, looks unchanged.
 # What is younger than this is therefore not remembered.
@@ -51,21 +52,11 @@ class Memo:
         """Write the memo, atomically; a read-only disk is no reason to fail."""
         if not self._dirty:
             return
-        try:
+        with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._path.parent)
-        except OSError:
-            return
-        partial = Path(name)
-        try:
-            with os.fdopen(handle, "w") as file:
+            with replacing(self._path) as partial, partial.open("w") as file:
                 json.dump({"sha256": _checksum(self._entries), "entries": self._entries}, file)
-            partial.replace(self._path)
-        except OSError:
-            return
-        finally:
-            partial.unlink(missing_ok=True)
-        self._dirty = False
+            self._dirty = False
 
 
 def _load(path: Path) -> dict[str, list[Any]]:

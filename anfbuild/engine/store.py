@@ -29,6 +29,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from anfbuild.atomic import replacing
 from anfbuild.engine.files import CHUNK, NotRegular, copy_verified, hash_regular, read_regular
 from anfbuild.engine.key import canonical, file_sha256
 from anfbuild.engine.result import Result, from_action_result, is_inside, to_action_result
@@ -176,13 +177,9 @@ class Store:
 
     def copy_file(self, result: Result, name: str, destination: Path) -> None:
         """Write one file of `result` to `destination`, verified, atomically. Raises Damaged."""
-        partial = _partial(destination)
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(destination) as partial:
             self._copy_blob(partial, result.files[name])
-            partial.replace(destination)
-        finally:
-            partial.unlink(missing_ok=True)
 
     def read(self, result: Result, name: str) -> bytes:
         """The bytes of one file of `result`, verified. Raises Damaged."""
@@ -352,12 +349,8 @@ class Store:
     def write(self, path: Path, data: bytes) -> None:
         """Write a file of the store, atomically, replacing what was there."""
         self._make(path.parent)
-        partial = _partial(path)
-        try:
+        with replacing(path) as partial:
             partial.write_bytes(data)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
 
     def _make(self, folder: Path) -> None:
         try:
@@ -414,7 +407,3 @@ def _note_use(path: Path) -> None:
 def _touch(path: Path) -> None:
     with suppress(OSError):  # a store that cannot be written still serves
         os.utime(path)
-
-
-def _partial(path: Path) -> Path:
-    return path.with_name(f".{secrets.token_hex(8)}.partial")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from anfbuild.atomic import is_partial
 from anfbuild.engine.files import read_regular
 from anfbuild.engine.result import Result
 from anfbuild.engine.store import Store, parse_entry
@@ -82,11 +83,6 @@ def blob_files(store: Store) -> Iterator[Path]:
         for path in _listed(folder):
             if _SHA256.fullmatch(path.name) and path.name.startswith(folder.name):
                 yield path
-
-
-def is_partial(path: Path) -> bool:
-    """Whether a file is one that its writer had not finished."""
-    return path.name.startswith(".") and path.name.endswith(".partial")
 
 
 def partial_files(store: Store) -> Iterator[Path]:

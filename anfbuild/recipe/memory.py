@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from anfbuild.atomic import replacing
 from anfbuild.recipe.files import fingerprint
 from anfbuild.recipe.recipe import Recipe
 from anfbuild.recipe.schema import Config
@@ -70,10 +70,7 @@ def _save(file: Path, config: dict[str, Any]) -> None:
     text = json.dumps(config).encode()  # keys in their order: it is the order of a report's rows
     if json.loads(text) != config:
         return
-    partial = file.with_name(f".{secrets.token_hex(8)}.partial")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
-        partial.replace(file)
-    with suppress(OSError):
-        partial.unlink(missing_ok=True)  # where a folder is in the way
+        with replacing(file) as partial:
+            partial.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)

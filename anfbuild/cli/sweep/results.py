@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import secrets
 from pathlib import Path
 from typing import Any
 
+from anfbuild.atomic import replacing
 from anfbuild.cli.seam import INTERRUPTED, describe
 from anfbuild.cli.sweep import pareto, records
 from anfbuild.cli.sweep.state import write
@@ -126,13 +126,11 @@ def _row(job: dict[str, Any]) -> dict[str, Any]:
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
-    try:
-        # The name of a file that is no text, in a message, is no reason to lose the table.
-        with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
-            writer = csv.DictWriter(stream, columns)
-            writer.writeheader()
-            writer.writerows(rows)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    # The name of a file that is no text, in a message, is no reason to lose the table.
+    with (
+        replacing(path) as partial,
+        partial.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream,
+    ):
+        writer = csv.DictWriter(stream, columns)
+        writer.writeheader()
+        writer.writerows(rows)

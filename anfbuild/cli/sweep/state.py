@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import secrets
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from anfbuild.atomic import replacing
 from anfbuild.engine.run import Event
 
 RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
@@ -76,9 +76,5 @@ class Reporter:
 
 def write(path: Path, document: dict[str, Any]) -> None:
     """Write a document as JSON, atomically. Raises OSError."""
-    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
-    try:
+    with replacing(path) as partial:
         partial.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -3,12 +3,12 @@ empty folder somewhere else."""
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from anfbuild.atomic import replacing
 from anfbuild.engine.remote.remote import CHUNK, RemoteError, collect, receive
 
 
@@ -54,15 +54,11 @@ class FolderRemote:
             raise RemoteError("there is no such folder")
 
     def _put(self, path: Path, write: Callable[[Path], object]) -> None:
-        partial = path.with_name(f".{secrets.token_hex(8)}.partial")
         with _told():
             self._check()
             path.parent.mkdir(exist_ok=True)
-            try:
+            with replacing(path) as partial:
                 write(partial)
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Iterator[bytes]:
