@@ -26,8 +26,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from anfbuild.engine.entry import parse_entry
 from anfbuild.engine.key import file_sha256
-from anfbuild.engine.store import Store, parse_entry
+from anfbuild.engine.store import Store
 from anfbuild.engine.verify import verify
 
 

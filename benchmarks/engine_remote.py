@@ -1,4 +1,4 @@
-"""What a hit on a remote costs over a hit on this disk: `python benchmarks/engine_remote.py`.
+"""What a hit on a remote costs over a hit on this disk: `python benchmarks/engine.py remote`.
 
 The text detector at 160x160 is built once and pushed to a folder, which a web server of Python's own shows on loopback.
 Then, in turn and in one process: all results local; an empty store that takes the entries over; an empty store that
@@ -116,13 +116,3 @@ def rows() -> list[tuple[str, str, str]]:
             (f"the same with all bytes ({len(blobs)} files, {size:.0f} MB)", f"{whole / local:.1f}", "–"),
             ("bytes brought here and verified", f"{size / (whole - entries):.0f} MB/s", "–"),
         ]
-
-
-def main() -> None:
-    print("| what | figure | target |\n|---|---|---|")
-    for row in rows():
-        print(f"| {' | '.join(row)} |")
-
-
-if __name__ == "__main__":
-    main()

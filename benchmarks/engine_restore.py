@@ -1,4 +1,4 @@
-"""How fast results come back from the store, over hashing alone: `python benchmarks/engine_restore.py`.
+"""How fast results come back from the store, over hashing alone: `python benchmarks/engine.py restore`.
 
 Both are timed in turn, in one process, over the same bytes, which are in the page cache. Every byte that is restored is
 hashed too: a rate above that of hashing comes from the threads that share the large files. About a minute, and 1.7 GB
@@ -84,13 +84,3 @@ def rows() -> list[tuple[str, str, str]]:
             ("one file of 32 MB, rate over that of SHA-256", f"{ratios(store, [one], root / 'out')[0]:.2f}", "–"),
             ("the small files alone", f"{ratios(store, [small], root / 'out')[0]:.2f}", "–"),
         ]
-
-
-def main() -> None:
-    print("| what | figure | target |\n|---|---|---|")
-    for row in rows():
-        print(f"| {' | '.join(row)} |")
-
-
-if __name__ == "__main__":
-    main()

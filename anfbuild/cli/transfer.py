@@ -14,13 +14,14 @@ from anfbuild.cli.arguments import Arguments
 from anfbuild.cli.build import make, store_root
 from anfbuild.cli.console import Console
 from anfbuild.cli.remotes import settings, warn
+from anfbuild.engine.entry import parse_entry
 from anfbuild.engine.remote.connect import connect
 from anfbuild.engine.remote.remote import Remote, RemoteError
 from anfbuild.engine.remote.settings import CHOICES, URL, Settings
 from anfbuild.engine.remote.shared import Shared
 from anfbuild.engine.remote.transfer import Sent, send
 from anfbuild.engine.result import Result
-from anfbuild.engine.store import Damaged, Store, parse_entry
+from anfbuild.engine.store import Damaged, Store
 from anfbuild.errors import RecipeError, StepError
 from anfbuild.recipe import compose
 

@@ -7,8 +7,6 @@ store alone knows what is up to date, so doit's own record lives in memory and d
 from __future__ import annotations
 
 import dataclasses
-import errno
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +16,7 @@ from typing import Any
 
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
+from anfbuild.engine.faults import as_user_error, without_workspace
 from anfbuild.engine.key import FORMAT, action_key, content_digest, content_stamps, key_values, read_slice
 from anfbuild.engine.result import Result
 from anfbuild.engine.step import Job, Step
@@ -210,7 +209,7 @@ class Build:
         try:
             hit = self._resolve(name)
         except Exception as error:
-            self.error = self._as_user_error(name, error)
+            self.error = as_user_error(name, error, self._store.root)
             return False
         if hit is not None:
             self._tell_hit(name, hit.key)
@@ -224,7 +223,7 @@ class Build:
         except KeyboardInterrupt as error:
             self.error = error
         except Exception as error:
-            self.error = self._as_user_error(name, error)
+            self.error = as_user_error(name, error, self._store.root)
         if self.error is not None:
             self._tell(Event("failed", name))
         return self.error is None
@@ -335,7 +334,7 @@ class Build:
         try:
             step.run(job)
         except AnfbuildError as error:
-            raise _without_workspace(error, folder) from error
+            raise without_workspace(error, folder) from error
         seconds = time.perf_counter() - started
         self._refuse_moving_inputs(name, manifest, job.config, stamps)
         meta = {
@@ -372,25 +371,6 @@ class Build:
                 remedy="Run the command again when the file is complete.",
             )
 
-    def _as_user_error(self, name: str, error: Exception) -> AnfbuildError:
-        """What a step, or the look for its result, ended with, as an error that a user can act on."""
-        if isinstance(error, AnfbuildError):
-            return error
-        if isinstance(error, OSError):
-            told = _disk_error(name, error, self._store.root)
-        elif isinstance(error, MemoryError):
-            told = StepError(
-                f"step {name!r} ran out of memory",
-                remedy="Give the model a smaller input shape, or build on a machine with more memory.",
-            )
-        else:
-            told = StepError(
-                f"step {name!r} broke: {type(error).__name__}: {error}",
-                remedy="This is a fault of anfbuild: run again with --debug and report what it shows.",
-            )
-        told.__cause__ = error
-        return told
-
     def _tell_hit(self, name: str, key: str) -> None:
         self._tell(Event("hit", name, key, origin=self._cache.origin(key)))
 
@@ -403,28 +383,3 @@ class _InputDamaged(Exception):
     def __init__(self, step: str) -> None:
         self.step = step
         super().__init__(step)
-
-
-def _without_workspace(error: AnfbuildError, folder: Path) -> AnfbuildError:
-    """The same error with its paths as a user knows them: `fetch/model/net.onnx`, not a folder that is gone by now."""
-
-    def shown(text: str) -> str:
-        return text.replace(f"{folder / 'inputs'}{os.sep}", "").replace(f"{folder}{os.sep}", "")
-
-    return type(error)(
-        shown(error.what),
-        where=None if error.where is None else shown(error.where),
-        choices=map(shown, error.choices),
-        remedy=None if error.remedy is None else shown(error.remedy),
-    )
-
-
-def _disk_error(name: str, error: OSError, store: Path) -> StepError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return StepError(
-        f"step {name!r} could not use the disk: {error.strerror or error}",
-        where=str(error.filename or store),  # a full disk names no file
-        remedy="Make room and run the command again; finished steps are kept."
-        if full
-        else "Check the folder's rights.",
-    )

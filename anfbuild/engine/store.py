@@ -30,9 +30,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from anfbuild.atomic import replacing
+from anfbuild.engine.entry import format_entry, parse_entry
 from anfbuild.engine.files import CHUNK, NotRegular, copy_verified, hash_regular, read_regular
 from anfbuild.engine.key import canonical, file_sha256
-from anfbuild.engine.result import Result, from_action_result, is_inside, to_action_result
+from anfbuild.engine.result import Result, is_inside
 from anfbuild.errors import StepError
 
 FORMAT = 1
@@ -101,13 +102,7 @@ class Store:
         """Write the entry of a result, replacing what was there, and beside it what is known of its making."""
         self.check_format(create=True)
         self.write(self.root / "meta" / f"{result.key}.json", json.dumps(meta, sort_keys=True, indent=1).encode())
-        document = {
-            "key": result.key,
-            "result": to_action_result(result.files),
-            "private": result.private,
-            "remote": result.remote,
-        }
-        self.write(self.entry(result.key), canonical({**document, "sha256": _checksum(document)}))
+        self.write(self.entry(result.key), format_entry(result))
         return result
 
     def meta(self, key: str) -> dict[str, Any]:
@@ -371,22 +366,6 @@ def _refuse_odd_files(folder: Path) -> None:
             raise StepError(f"the step left {name!r}, which is neither a file nor a folder")
         if not is_inside(name):
             raise StepError(f"the step left {name!r}, a name that cannot be kept")
-
-
-def parse_entry(key: str, data: bytes) -> Result:
-    """The result that the bytes of the entry of `key` tell of. Raises ValueError: another key's, or damaged."""
-    try:
-        document = json.loads(data)
-        told = document.pop("sha256")
-        if document["key"] != key or told != _checksum(document):
-            raise ValueError("another key's entry, or a damaged one")
-        return Result(key, from_action_result(document["result"]), document["private"], document["remote"])
-    except (LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError("this is no entry") from error
-
-
-def _checksum(document: Mapping[str, Any]) -> str:
-    return hashlib.sha256(canonical(document)).hexdigest()
 
 
 def _load_mapping(path: Path) -> dict[str, Any]:

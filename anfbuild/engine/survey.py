@@ -10,9 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from anfbuild.atomic import is_partial
+from anfbuild.engine.entry import parse_entry
 from anfbuild.engine.files import read_regular
 from anfbuild.engine.result import Result
-from anfbuild.engine.store import Store, parse_entry
+from anfbuild.engine.store import Store
 from anfbuild.errors import StepError
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")

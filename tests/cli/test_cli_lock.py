@@ -159,7 +159,7 @@ def test_values_that_leave_the_lock_are_named_before_anything_is_built(tmp_path:
 
 def test_other_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, "--lock")
-    monkeypatch.setattr(locks, "__version__", "9")
+    monkeypatch.setattr("anfbuild.cli.lock.contents.__version__", "9")
     told = error(run(tmp_path, "--locked"))
     assert isinstance(told, VersionError)
     assert "anfbuild locked 0.1.0, found 9" in told.what

@@ -15,6 +15,7 @@ import pytest
 import toy
 
 from anfbuild.engine.cache import Cache
+from anfbuild.engine.entry import parse_entry
 from anfbuild.engine.remote import http, remote
 from anfbuild.engine.remote.bounded import Bounded
 from anfbuild.engine.remote.connect import connect
@@ -25,7 +26,7 @@ from anfbuild.engine.remote.settings import Settings
 from anfbuild.engine.remote.shared import Shared
 from anfbuild.engine.run import Build
 from anfbuild.engine.step import Job, Step
-from anfbuild.engine.store import Store, parse_entry
+from anfbuild.engine.store import Store
 
 OUTPUT = "4 words: MAKE\nDEVICE"
 
