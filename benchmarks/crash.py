@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import Any
 
 from anfbuild.engine.entry import parse_entry
-from anfbuild.engine.key import file_sha256
+from anfbuild.engine.files import hash_regular
 from anfbuild.engine.store import Store
 from anfbuild.engine.verify import verify
 
@@ -93,7 +93,7 @@ def clean_build(root: Path) -> Clean:
 def exports(project: Any) -> dict[str, str]:
     """Exported file -> SHA-256; run.json, which tells of the run, is no result."""
     folder = project.folder / "artifacts" / "builds" / "mine" / "latest"
-    return {name: file_sha256(folder / name) for name in EXPORTS if (folder / name).is_file()}
+    return {name: hash_regular(folder / name) for name in EXPORTS if (folder / name).is_file()}
 
 
 def entries(store: Path) -> dict[str, dict[str, tuple[str, int]]]:

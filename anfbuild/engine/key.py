@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from anfbuild.engine.files import hash_regular
 from anfbuild.engine.memo import Memo
 from anfbuild.errors import RecipeError
 
@@ -130,7 +131,7 @@ def _below(root: Path) -> Iterator[Path]:
 def _file_digest(path: Path, memo: Memo) -> str:
     if not path.is_file():
         raise _unreadable(path)
-    digest: str = memo.get(path, file_sha256)
+    digest: str = memo.get(path, hash_regular)
     return digest
 
 
@@ -145,9 +146,3 @@ def _unreadable(path: Path) -> RecipeError:
         choices=difflib.get_close_matches(path.name, beside),
         remedy="Correct the path; a relative one starts at the folder in which anfbuild is called.",
     )
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256, in hex, of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

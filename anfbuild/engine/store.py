@@ -32,7 +32,7 @@ from typing import Any
 from anfbuild.atomic import replacing
 from anfbuild.engine.entry import format_entry, parse_entry
 from anfbuild.engine.files import CHUNK, NotRegular, copy_verified, hash_regular, read_regular
-from anfbuild.engine.key import canonical, file_sha256
+from anfbuild.engine.key import canonical
 from anfbuild.engine.result import Result, is_inside
 from anfbuild.errors import StepError
 
@@ -87,7 +87,7 @@ class Store:
     def commit(self, key: str, folder: Path, meta: Mapping[str, Any], *, private: bool = False) -> Result:
         """Take the files of `folder` as the result under `key`, replacing what was there. Links are a StepError."""
         _refuse_odd_files(folder)
-        found = {path: file_sha256(path) for path in sorted(p for p in folder.rglob("*") if p.is_file())}
+        found = {path: hash_regular(path) for path in sorted(p for p in folder.rglob("*") if p.is_file())}
         files = {
             PurePosixPath(path.relative_to(folder)).as_posix(): (sha, path.stat().st_size)
             for path, sha in found.items()

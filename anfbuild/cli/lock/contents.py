@@ -10,7 +10,8 @@ from typing import Any
 from anfbuild import __version__
 from anfbuild.cli.lock.file import Entry
 from anfbuild.cli.tolerance import TOLERANCE, is_number
-from anfbuild.engine.key import PLUGIN, file_sha256
+from anfbuild.engine.files import hash_regular
+from anfbuild.engine.key import PLUGIN
 from anfbuild.engine.result import Result
 from anfbuild.engine.run import Build
 from anfbuild.engine.store import Store
@@ -72,7 +73,7 @@ def _cpu_class(store: Store, keys: Iterable[str]) -> str:
 
 def _outputs(folder: Path) -> dict[str, str]:
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in _NOT_LOCKED]
-    return {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
+    return {path.relative_to(folder).as_posix(): hash_regular(path) for path in files}
 
 
 def _figures(path: Path) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import Any
 from anfbuild.cli.arguments import Arguments
 from anfbuild.cli.build import make, store_root
 from anfbuild.cli.console import Console, write
+from anfbuild.cli.single import single_recipe
 from anfbuild.cli.transfer import pull, push
 from anfbuild.engine import pins
 from anfbuild.engine.gc import Cleared, clear
@@ -23,7 +24,6 @@ from anfbuild.engine.store import Store
 from anfbuild.engine.survey import Entry
 from anfbuild.engine.verify import Damage, verify
 from anfbuild.errors import RecipeError, StepError, did_you_mean
-from anfbuild.recipe import compose
 
 Answer = tuple[int, dict[str, Any]]
 
@@ -227,7 +227,7 @@ def _unpin(arguments: Arguments, project: Path, console: Console) -> Answer:
 
 def _build(arguments: Arguments, project: Path) -> tuple[Build, str]:
     """The recipe's graph, nothing run, and its goal."""
-    recipe = compose(arguments.overrides, project, store_root(project) / "memo" / "recipes")
+    recipe = single_recipe(arguments, project)
     return make(recipe, project, lambda _event: None), str(recipe.config["goal"])
 
 

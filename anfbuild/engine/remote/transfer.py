@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 
-from anfbuild.engine.key import file_sha256
+from anfbuild.engine.files import hash_regular
 from anfbuild.engine.remote.entry import decode, encode
 from anfbuild.engine.remote.remote import Remote, WrongBytesError
 from anfbuild.engine.result import Result
@@ -58,7 +58,7 @@ def _entry(remote: Remote, key: str) -> Result | None:
 def _send_blob(remote: Remote, store: Store, sha: str, size: int) -> None:
     path = store.blob(sha)
     try:
-        intact = path.stat().st_size == size and file_sha256(path) == sha
+        intact = path.stat().st_size == size and hash_regular(path) == sha
     except OSError as error:
         raise Damaged(sha) from error
     if not intact:
