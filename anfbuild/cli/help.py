@@ -32,6 +32,8 @@ the cache
   anfbuild cache gc [--max-size 20GB] [--older-than 30d] [--grace 1d] [--delete]
                                                what would go, the least recently used first; --delete removes it
   anfbuild cache pin +recipe=NAME [KEY=VALUE ...]         keep this build whatever is cleared;  unpin: no longer
+  anfbuild cache push [+recipe=NAME]           send what the remote lacks
+  anfbuild cache pull +recipe=NAME             bring what the remote has, build nothing
 
 options
   -m, --multirun           sweep over the values given, separated by commas
@@ -39,6 +41,9 @@ options
   --lock                   write recipes/NAME.lock.yaml: what this build was made of and what came out
   --locked                 refuse a build that leaves the lock; exit 3 where another thing comes out
   --junit FILE             steps and gates as JUnit XML
+  --remote URL             share results: http(s)://, s3://, gs://, az:// or a folder; default $ANFBUILD_REMOTE
+  --push                   also send what is built; default with ANFBUILD_REMOTE_WRITE=1
+  --resume ID              with -m alone: go on with a sweep that was interrupted; ID or latest
   --json                   one JSON document on stdout, and nothing else there
   --debug                  tracebacks
   -sc, --shell-completion  tab completion:  eval "$(anfbuild -sc install=bash)"   (bash, zsh, fish)
