@@ -22,7 +22,7 @@ class Gate:
 
 GATES: dict[str, Gate] = {
     "accuracy": Gate("/accuracy/quantized", "", "the metric of the quantized model"),
-    "accuracy_drop": Gate("/accuracy/drop_abs", "", "float minus quantized on the same samples; positive is worse"),
+    "accuracy_drop": Gate("/accuracy/drop_abs", "", "what quantization costs on the same samples; positive is worse"),
     "agreement_lsb": Gate("/agreement/rms_lsb", "LSB", "root mean square difference between emulator and CPU QDQ"),
     "cpu_nodes": Gate("/placement/cpu", "nodes", "nodes left to the CPU"),
     "htp_macs": Gate("/placement/share/macs/htp", "", "share of the multiply-accumulates that runs on the HTP, 0..1"),

@@ -28,6 +28,7 @@ _FIGURES: dict[str, dict[str, Any]] = {
     },
     "accuracy": {
         "metric": None,
+        "reference": None,
         "higher_is_better": None,
         "samples": {"float": None, "quantized": None, "emulated": None},
         "float": None,

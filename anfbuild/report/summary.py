@@ -33,7 +33,8 @@ def _row(results: Mapping[str, Any], label: str, pointer: str, value: str) -> Ro
 
 
 def _accuracy(group: Mapping[str, Any]) -> str:
-    text = f"{figure(group['metric'])} {figure(group['quantized'])} (float {figure(group['float'])})"
+    beside = "no ground truth" if group["reference"] == "float" else f"float {figure(group['float'])}"
+    text = f"{figure(group['metric'])} {figure(group['quantized'])} ({beside})"
     if group["drop_abs"] is not None:
         text += f", drop {figure(group['drop_abs'])}"
     return text + (f" [{interval(group['interval95'])}]" if group["interval95"] is not None else "")

@@ -19,6 +19,12 @@ SOURCES = {
 """The words for a group's `source`."""
 
 
+_NO_TRUTH = (
+    "The data has no ground truth: the float model's own answers are what is taken for right, so this says how far "
+    "quantization changes them, and nothing of how good they are."
+)
+
+
 def figure(value: float | str | bool | None, unit: str = "") -> str:
     """`value` with four significant digits and its unit; a dash where it is null."""
     if value is None:
@@ -96,7 +102,9 @@ def _accuracy(results: Mapping[str, Any]) -> str:
     if group["quantized"] is None:
         return f"Accuracy is not known: {why(results, '/accuracy/quantized')}."
     samples = group["samples"]
-    text = f"{group['metric']} is {figure(group['quantized'])} quantized and {figure(group['float'])} in float"
+    text = f"{group['metric']} is {figure(group['quantized'])} quantized"
+    if group["reference"] != "float":
+        text += f" and {figure(group['float'])} in float"
     text += f" on {counted(samples['quantized'], 'sample')}, {SOURCES[group['source']]}"
     if group["drop_abs"] is not None:
         change = "costs" if group["drop_abs"] > 0 else "gains" if group["drop_abs"] < 0 else "changes"
@@ -108,7 +116,7 @@ def _accuracy(results: Mapping[str, Any]) -> str:
                 text += ", which these samples cannot tell from none"
     if group["emulated"] is not None:
         text += f". On the HTP emulator it is {figure(group['emulated'])} on {counted(samples['emulated'], 'sample')}"
-    return text + "."
+    return f"{text}. {_NO_TRUTH}" if group["reference"] == "float" else f"{text}."
 
 
 def _agreement(results: Mapping[str, Any]) -> str:

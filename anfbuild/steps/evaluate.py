@@ -1,4 +1,7 @@
-"""evaluate: the task's own metric on the float, the quantized and the emulated model, on the same samples."""
+"""evaluate: the task's own metric on the float, the quantized and the emulated model, on the same samples.
+
+Samples without ground truth are judged by the float model's answers.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def evaluate(job: Job[Evaluate]) -> None:
     }
     compared = compare(
         task,
-        truths=[truths[name] for name, _ in samples],
+        truths=[truths[name] for name, _ in samples] if truths else None,
         float_answers=read_json(job.inputs["baseline"] / "baseline.json")["answers"],
         quantized_answers=answers["cpu"],
         emulated_answers=answers["htp"],

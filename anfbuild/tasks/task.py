@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
+from anfbuild.errors import StepError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -42,8 +44,15 @@ class Score:
     """(samples, counts): the metric of any set of samples is `Task.value` of the sum over their rows."""
 
 
+class NothingToScore(StepError):
+    """None of the truths holds anything to be found, so that no answer is right or wrong."""
+
+
 class Task(Protocol):
-    """Preprocess, decode and score. Image sizes are (height, width) in pixels."""
+    """Preprocess, decode and score. Image sizes are (height, width) in pixels.
+
+    An answer of `decode` may stand for a truth: where there is no ground truth, the float model's answers judge.
+    """
 
     @property
     def metric(self) -> str:

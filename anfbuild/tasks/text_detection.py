@@ -19,7 +19,7 @@ from anfbuild.tasks.components import components
 from anfbuild.tasks.geometry import Point, Rectangle, area, convex_hull, intersection_area, smallest_rectangle
 from anfbuild.tasks.options import TextDetectionOptions
 from anfbuild.tasks.preprocess import preprocess
-from anfbuild.tasks.task import InputSpec, Prediction, Score
+from anfbuild.tasks.task import InputSpec, NothingToScore, Prediction, Score
 
 MAX_CANDIDATES = 1000
 """The largest components are looked at, no more: PaddleOCR's bound, which keeps a noisy map from costing seconds."""
@@ -74,8 +74,8 @@ class TextDetection:
     def score(self, predictions: Sequence[Prediction], truths: Sequence[Prediction]) -> Score:
         """Harmonic mean of precision and recall over all samples, boxes matched one to one.
 
-        `Score.counts` has the columns (found, predicted, truth). Raises StepError where a sample has no truth and
-        where no sample has any text.
+        `Score.counts` has the columns (found, predicted, truth). Raises StepError where a sample has no truth,
+        NothingToScore where no sample has any text.
         """
         counts = np.array(
             [
@@ -86,7 +86,10 @@ class TextDetection:
         ).reshape(-1, 3)
         found, predicted, wanted = (int(total) for total in counts.sum(axis=0))
         if not wanted:
-            raise StepError("there is no text in the ground truth of any sample, so nothing can be scored")
+            raise NothingToScore(
+                "no sample has any text in the ground truth or in the float model's answers that stand for it",
+                remedy="Add samples with text; without ground truth, check scale, mean and std of model.inputs.",
+            )
         parts = {"precision": found / predicted if predicted else 0.0, "recall": found / wanted}
         return Score(float(self.value(counts.sum(axis=0))), parts, counts)
 
