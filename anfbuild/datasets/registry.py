@@ -13,7 +13,7 @@ from anfbuild import plugins
 from anfbuild.datasets.samples import SPLITS
 from anfbuild.errors import RecipeError, did_you_mean
 
-KINDS = ("folder", "synthetic_text")
+KINDS = ("folder", "photos", "synthetic_text")
 
 MIN_SIZE = 128
 """Pixels: a smaller generated image has no room for a line of readable text."""
@@ -50,6 +50,14 @@ def check(
         raise RecipeError(f"generated images are {MIN_SIZE} pixels wide or more, not {size}", where="dataset.size")
     if kind == "synthetic_text" and not assets:
         raise RecipeError("text needs photos and fonts", where="dataset.assets", remedy="List both groups of files.")
+    if kind == "photos" and size is None:
+        raise RecipeError("cuts of photos need a size", where="dataset.size", remedy="Write their edge in pixels.")
+    if kind == "photos" and not assets:
+        raise RecipeError(
+            "there are no photos to cut",
+            where="dataset.assets",
+            remedy="List some in groups whose names begin with calibration and evaluation.",
+        )
 
 
 def write(
@@ -68,7 +76,7 @@ def write(
     Returns the ground truth by sample name, in the words of the task that judges it; empty where there is none.
 
     `size` is the side of a generated image in pixels, `path` a user's folder, `assets` a folder with the files that
-    images are generated from: `photos/` and `fonts/`. A sample depends on its number, the split and the seed, never on
+    images are made from, a folder a group. A sample depends on its number, the split and the seed, never on
     how many are asked for. Raises RecipeError as `check` does and for an unknown split, StepError for data that is
     missing, too little or unreadable.
     """
@@ -86,8 +94,13 @@ def write(
 
         assert path is not None
         return write_folder(path, split, samples, folder)
-    from anfbuild.datasets.synthetic_text import write_synthetic_text
-
     assert assets is not None
     assert size is not None
+    if kind == "photos":
+        from anfbuild.datasets.photos import write_photos
+
+        write_photos(assets, split, samples, seed, size, folder)
+        return {}
+    from anfbuild.datasets.synthetic_text import write_synthetic_text
+
     return write_synthetic_text(assets, split, samples, seed, size, folder)
