@@ -129,9 +129,7 @@ def schedule(
     _check(pieces, sizes, outputs, machine)
     limited = tuple(sorted(machine.memory))
     needed = _last_use(pieces, outputs)
-    inputs = sorted({name for name in needed} - {name for piece in pieces for name in piece.writes})
-    start = _Place(HOST, tuple((name, frozenset({HOST})) for name in inputs))
-    frontier = {start: [_Label(Cost(), (0.0,) * len(limited), None)]}
+    frontier = {_start(pieces, needed): [_Label(Cost(), (0.0,) * len(limited), None)]}
     exact = True
     better = _comparison(objective)
     for index, piece in enumerate(pieces):
@@ -169,12 +167,17 @@ def evaluate(
 ) -> Cost:
     """What a given plan costs, by the same rules."""
     needed = _last_use(pieces, outputs)
-    inputs = sorted({name for name in needed} - {name for piece in pieces for name in piece.writes})
-    place, total = _Place(HOST, tuple((name, frozenset({HOST})) for name in inputs)), Cost()
+    place, total = _start(pieces, needed), Cost()
     for index, (piece, unit) in enumerate(zip(pieces, units, strict=True)):
         place, cost = _step(place, piece, unit, index, sizes, needed, machine)
         total += cost
     return total + _bring(dict(place.where), outputs, HOST, sizes, machine)
+
+
+def _start(pieces: Sequence[Piece], needed: Mapping[str, int]) -> _Place:
+    """The inputs, which nothing writes, in the host's memory."""
+    inputs = sorted(set(needed) - {name for piece in pieces for name in piece.writes})
+    return _Place(HOST, tuple((name, frozenset({HOST})) for name in inputs))
 
 
 def _value(cost: Cost, objective: Objective) -> float:
@@ -238,7 +241,7 @@ def _keep(labels: list[_Label], found: _Label, better: Callable[[_Label, _Label]
 def _prune(
     frontier: dict[_Place, list[_Label]], sizes: Mapping[str, float], machine: Machine, objective: Objective
 ) -> tuple[dict[_Place, list[_Label]], bool]:
-    """Drop what the cheapest place could reach for less, then all but `MOST_PLACES`; and whether the latter happened."""
+    """Drop what the cheapest place could reach for less, then all but `MOST_PLACES`; True where the latter happened."""
     if len(frontier) > 1:
         best = min(frontier, key=lambda place: min(_value(label.cost, objective) for label in frontier[place]))
         better = _comparison(objective)
