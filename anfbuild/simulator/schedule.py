@@ -5,9 +5,10 @@ does not have yet is brought there once, from wherever that is cheapest; a unit 
 go in from the CPU's memory and their results come back to it.
 
 The search goes through the pieces once and keeps, for each place that the values still needed can be in, the costs that
-nothing else is better than. A place is dropped when a cheaper one, with every value that it lacks brought there, is
-cheaper still: it could do all that the other can. Nothing that could become the best is lost that way, so the plan is
-the best one as long as the number of places stays within `MOST_PLACES`; `Plan.exact` says so.
+nothing else is better than. A place is dropped when a cheaper one stays cheaper even with all that it may have to bring
+that the other has already. Nothing that could become the best is lost that way, so the plan is the best one (where the
+quickest way of a value is also the one that takes the least energy) as long as the number of places stays within
+`MOST_PLACES`; `Plan.exact` says so.
 """
 
 from __future__ import annotations
@@ -225,9 +226,7 @@ def _bring(
     """What it costs to have all of `names` on `unit`, each from where that is quickest."""
     total = Cost()
     for name in dict.fromkeys(names):
-        if unit not in where[name]:
-            ways = (machine.links[source, unit].cost(sizes[name]) for source in sorted(where[name]))
-            total += min(ways, key=lambda way: (way.ms, way.mj))
+        total += _way(where[name], unit, sizes[name], machine)
     return total
 
 
@@ -261,15 +260,28 @@ def _prune(
 
 
 def _reach(start: _Place, goal: _Place, sizes: Mapping[str, float], machine: Machine) -> Cost:
-    """What it costs at most to have every value wherever `goal` has it, and to hand over as it would."""
+    """What doing as `goal` will costs from `start` beyond what it costs from `goal`, at most.
+
+    Each value is brought to each unit once at most, and copies made meanwhile serve both alike, so that the difference
+    is never more than the difference now.
+    """
     total = Cost()
+    units = sorted(machine.launch.keys() | {unit for pair in machine.links for unit in pair})
     for (name, has), (_, wanted) in zip(start.where, goal.where, strict=True):
-        for unit in sorted(wanted - has):
-            ways = (machine.links[source, unit].cost(sizes[name]) for source in sorted(has))
-            total += min(ways, key=lambda way: (way.ms, way.mj))
+        if has != wanted:
+            for unit in units:
+                mine, its = (_way(copies, unit, sizes[name], machine) for copies in (has, wanted))
+                total += Cost(max(0.0, mine.ms - its.ms), max(0.0, mine.mj - its.mj))
     if start.last != goal.last:
         total += machine.launch.get(goal.last, Cost())
     return total
+
+
+def _way(copies: frozenset[str], unit: str, size: float, machine: Machine) -> Cost:
+    """The quickest way of a value to `unit`."""
+    if unit in copies:
+        return Cost()
+    return min((machine.links[source, unit].cost(size) for source in sorted(copies)), key=lambda way: (way.ms, way.mj))
 
 
 def _last_use(pieces: Sequence[Piece], outputs: Sequence[str]) -> dict[str, int]:

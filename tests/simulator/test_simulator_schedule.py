@@ -2,7 +2,7 @@ import dataclasses
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anfbuild.simulator.schedule import Cost, Link, Machine, Piece, Plan, evaluate, schedule
@@ -120,6 +120,7 @@ def everything(pieces: list[Piece], sizes: dict[str, float], outputs: list[str],
 
 
 @pytest.mark.parametrize("objective", ["latency", "energy", "product"])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=graphs())
 def test_no_plan_is_better(objective: str, problem: tuple[list[Piece], dict[str, float], list[str], Machine]) -> None:
     value = {"latency": lambda c: c.ms, "energy": lambda c: c.mj, "product": lambda c: c.ms * c.mj}[objective]
