@@ -6,11 +6,24 @@ A distribution may add more: an entry point of the group `anfbuild.tasks` is cal
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from anfbuild import plugins
 from anfbuild.errors import RecipeError, did_you_mean
-from anfbuild.tasks.options import TextDetectionOptions, read_options
+from anfbuild.tasks.options import LandmarksOptions, SegmentationOptions, TextDetectionOptions, read_options
 from anfbuild.tasks.task import Task
+
+
+def _landmarks(options: Mapping[str, object]) -> Task:
+    from anfbuild.tasks.landmarks import Landmarks
+
+    return Landmarks(read_options(LandmarksOptions, options))
+
+
+def _segmentation(options: Mapping[str, object]) -> Task:
+    from anfbuild.tasks.segmentation import Segmentation
+
+    return Segmentation(read_options(SegmentationOptions, options))
 
 
 def _text_detection(options: Mapping[str, object]) -> Task:
@@ -19,7 +32,9 @@ def _text_detection(options: Mapping[str, object]) -> Task:
     return TextDetection(read_options(TextDetectionOptions, options))
 
 
-KINDS: dict[str, tuple[type[TextDetectionOptions], Callable[[Mapping[str, object]], Task]]] = {
+KINDS: dict[str, tuple[type[Any], Callable[[Mapping[str, object]], Task]]] = {
+    "landmarks": (LandmarksOptions, _landmarks),
+    "segmentation": (SegmentationOptions, _segmentation),
     "text_detection": (TextDetectionOptions, _text_detection),
 }
 """Kind -> its options, and what makes the task of them."""
