@@ -14,6 +14,8 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from anfbuild.graph.edit import remove_at
+
 MOST = 2**31 - 2**24
 """Bytes of initializers beyond which a model is handled in parts. The rest of the file has 16 MB."""
 LARGE = 2**16
@@ -82,9 +84,8 @@ def _take_over(model: onnx.ModelProto, changed: onnx.ModelProto) -> None:
     _copy(changed.graph, model.graph, without=("initializer", "input"))
     del model.graph.input[:]
     model.graph.input.extend(inputs)
-    for position in reversed(range(len(model.graph.initializer))):
-        if not is_left_out(model.graph.initializer[position]):
-            del model.graph.initializer[position]
+    known = model.graph.initializer
+    remove_at(known, [position for position, tensor in enumerate(known) if not is_left_out(tensor)])
     model.graph.initializer.extend(changed.graph.initializer)
 
 

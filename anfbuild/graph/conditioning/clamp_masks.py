@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from anfbuild.graph.conditioning.result import Conditioned, Rewrite, number
-from anfbuild.graph.edit import GraphIndex, attribute, place, subgraphs, used_names
+from anfbuild.graph.edit import GraphIndex, attribute, place, remove_at, subgraphs, used_names
 from anfbuild.graph.shapes import known_shapes, known_types
 
 _HUGE = 9000.0
@@ -72,10 +72,10 @@ class _Clamping:
             self._find_faults()
         for name, sign in huge:
             self._clamp(name, sign, done)
-        uses = self._index.uses
-        unread = [p for p, tensor in enumerate(self._graph.initializer) if not uses[tensor.name]]
-        for position in reversed(unread) if done.rewrites else ():
-            del self._graph.initializer[position]
+        if done.rewrites:
+            uses = self._index.uses
+            unread = [p for p, tensor in enumerate(self._graph.initializer) if not uses[tensor.name]]
+            remove_at(self._graph.initializer, unread)
         return done
 
     def _hides(self, name: str, sign: int) -> bool:

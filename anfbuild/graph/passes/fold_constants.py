@@ -10,7 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from anfbuild.errors import StepError
-from anfbuild.graph.edit import PassResult, constants, remove_nodes, subgraphs, used_names
+from anfbuild.graph.edit import PassResult, constants, remove_at, subgraphs, used_names
 from anfbuild.graph.execute import Session
 from anfbuild.graph.large import is_left_out, stated_bytes
 from anfbuild.graph.provenance import Carrier, inherit
@@ -56,7 +56,7 @@ def _lift(model: onnx.ModelProto) -> int:
             tensor.CopyFrom(_tensor_of(node))
             inherit(tensor, [node])
             lifted.append(position)
-    remove_nodes(model.graph, lifted)
+    remove_at(model.graph.node, lifted)
     return len(lifted)
 
 
@@ -209,7 +209,7 @@ def _replace(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> int:
                 tensor = graph.initializer.add()
                 tensor.CopyFrom(numpy_helper.from_array(np.asarray(values[name]), name))
                 inherit(tensor, _origins(name, makers, known))
-    remove_nodes(graph, doomed)
+    remove_at(graph.node, doomed)
     return len(doomed)
 
 
