@@ -161,7 +161,12 @@ def _group(part: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any
 def _calibration(part: Mapping[str, Any]) -> dict[str, Any]:
     samples, synthetic = part["samples"], part["synthetic"]
     enough = samples >= _ENOUGH
-    if enough:
+    if not samples:
+        note = (
+            "The source model is quantized already and keeps its encodings: nothing was calibrated, and what is called "
+            "float is that model as it comes, so that no drop says what its quantization has cost."
+        )
+    elif enough:
         note = f"{samples} samples; 300 to 1000 of the real scene are recommended."
     else:
         note = (
