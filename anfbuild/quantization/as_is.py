@@ -63,8 +63,13 @@ def _encoding(index: GraphIndex, node: onnx.NodeProto) -> Encoding:
     scale = index.value(node.input[1])
     stated = len(node.input) > 2 and node.input[2] != ""
     zero_point = index.value(node.input[2]) if stated else np.zeros(1, _type(index, node))
-    is_known = scale is not None and zero_point is not None and zero_point.dtype.kind in "iu"
-    if not is_known or scale.ndim > 1 or attribute(node, "block_size", 0):
+    if (
+        scale is None
+        or zero_point is None
+        or zero_point.dtype.kind not in "iu"
+        or scale.ndim > 1
+        or attribute(node, "block_size", 0)
+    ):
         raise StepError(
             "the encoding of a tensor is computed, comes in blocks, or has fewer than 8 bits: it cannot be kept",
             where=f"node {node.name or node.output[0]} ({node.op_type})",

@@ -77,10 +77,12 @@ class Input:
 
 @dataclasses.dataclass
 class Model:
-    """What of the model is used. `outputs: null` keeps all of them."""
+    """What of the model is used. `outputs: null` keeps all of them. `strict: true` fails the build where a
+    BatchNormalization cannot be folded into a neighbour, and would stay as a multiplication and an addition."""
 
     inputs: dict[str, Input] = MISSING
     outputs: Annotated[list[str] | None, Rule(filled=True)] = None
+    strict: bool = False
 
 
 @dataclasses.dataclass

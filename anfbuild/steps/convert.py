@@ -10,10 +10,11 @@ from anfbuild.steps.files import read_json, write_json
 
 @dataclasses.dataclass(frozen=True)
 class Convert:
-    """The shapes that are fixed and the outputs that are kept."""
+    """The shapes that are fixed, the outputs that are kept, and whether every BatchNormalization must fold."""
 
     shapes: dict[str, list[int]] = at("model.inputs.*.shape")
     outputs: list[str] | None = at("model.outputs")
+    strict: bool = at("model.strict")
 
 
 @step(needs=("fetch",), config=Convert)
@@ -25,7 +26,7 @@ def convert(job: Job[Convert]) -> None:
     fetched = job.inputs["fetch"]
     model = read(fetched / read_json(fetched / "source.json")["entry"])
     nodes = len(model.graph.node)
-    _, passes, provenance = clean_in_place(model, job.config.shapes, job.config.outputs)
+    _, passes, provenance = clean_in_place(model, job.config.shapes, job.config.outputs, strict=job.config.strict)
     save(model, job.output / "model.onnx")
     macs = node_macs(model)
     write_json(

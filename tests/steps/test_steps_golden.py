@@ -42,6 +42,7 @@ GOLDEN: dict[str, set[str]] = {
     "model.inputs.x.mean": IMAGES,
     "model.inputs.x.std": IMAGES,
     "model.outputs": {"convert"},
+    "model.strict": {"convert"},
     "dataset.kind": {"dataset", "report"},
     "dataset.path": {"dataset"},
     "dataset.seed": {"dataset"},
