@@ -1,4 +1,4 @@
-"""Models of more than 2 GB: protobuf has no bytes for them, so what only looks at the graph works on a skeleton.
+"""Large models: what only looks at the graph works on a skeleton. Of more than 2 GB protobuf has no bytes at all.
 
 The skeleton of a model is the model with its large initializers as inputs, which say their type and shape as well.
 """
@@ -18,13 +18,24 @@ from anfbuild.graph.edit import remove_at
 
 MOST = 2**31 - 2**24
 """Bytes of initializers beyond which a model is handled in parts. The rest of the file has 16 MB."""
+HEAVY = 2**23
+"""Bytes of initializers beyond which what only looks at the graph works on the skeleton: each look would copy them."""
 LARGE = 2**16
 """Bytes from which on an initializer is left out of the skeleton."""
 
 
 def is_large(model: onnx.ModelProto) -> bool:
     """Whether the model does not fit into one file, going by the types and shapes that it states."""
-    return sum(map(stated_bytes, model.graph.initializer)) > MOST
+    return _bytes(model) > MOST
+
+
+def is_heavy(model: onnx.ModelProto) -> bool:
+    """Whether a skeleton of the model saves more than it costs."""
+    return _bytes(model) > HEAVY
+
+
+def _bytes(model: onnx.ModelProto) -> int:
+    return sum(map(stated_bytes, model.graph.initializer))
 
 
 def is_left_out(tensor: onnx.TensorProto) -> bool:
@@ -35,9 +46,9 @@ def is_left_out(tensor: onnx.TensorProto) -> bool:
 def on_skeleton(
     model: onnx.ModelProto, work: Callable[[onnx.ModelProto], onnx.ModelProto]
 ) -> tuple[onnx.ModelProto, Callable[[], None]]:
-    """What `work` makes of the model, or of its skeleton where that is all that can be worked on, and a function that
+    """What `work` makes of the model, or of its skeleton where it is heavy, and a function that
     writes the change into `model` itself."""
-    if not is_large(model):
+    if not is_heavy(model):
         changed = work(model)
         return changed, lambda: model.CopyFrom(changed)
     changed = work(skeleton(model))
