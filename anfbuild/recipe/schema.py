@@ -128,9 +128,10 @@ class Emulate:
 @dataclasses.dataclass
 class Condition:
     """Which float-equal rewrites prepare the model for quantization. `mask_clamp` is what takes the place of the huge
-    constants of attention masks, null leaves them."""
+    constants of attention masks, null leaves them; `equalize` evens out channels between two convolutions."""
 
     mask_clamp: Annotated[float | None, Rule(minimum=-1000, maximum=-20)] = -50.0
+    equalize: bool = False
 
 
 @dataclasses.dataclass

@@ -14,6 +14,7 @@ class Condition:
     """Which rewrites."""
 
     mask_clamp: float | None = at("condition.mask_clamp")
+    equalize: bool = at("condition.equalize")
 
 
 @step(needs=("convert",), config=Condition)
@@ -23,7 +24,7 @@ def condition(job: Job[Condition]) -> None:
     from anfbuild.graph.conditioning import condition as rewrite
 
     model = load(job.inputs["convert"] / "model.onnx")
-    done = rewrite(model, mask_clamp=job.config.mask_clamp)
+    done = rewrite(model, mask_clamp=job.config.mask_clamp, equalization=job.config.equalize)
     if done.rewrites:
         save(model, job.output / "model.onnx")
     else:

@@ -60,6 +60,7 @@ GOLDEN: dict[str, set[str]] = {
     "task.min_size": DECODE,
     "task.iou": DECODE,
     "condition.mask_clamp": {"condition"},
+    "condition.equalize": {"condition"},
     "quantization.scheme": {"quantize", "report"},
     "calibration.estimator": {"quantize", "report"},
     "calibration.percentile": {"quantize"},

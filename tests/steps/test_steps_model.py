@@ -82,7 +82,7 @@ def test_convert_folds_fixes_and_cuts(converted: Path) -> None:
 
 
 def test_condition_leaves_the_results_equal(tmp_path: Path, converted: Path) -> None:
-    conditioned = run(tmp_path, "condition", {"mask_clamp": -50.0}, {"convert": converted})
+    conditioned = run(tmp_path, "condition", {"mask_clamp": -50.0, "equalize": False}, {"convert": converted})
     feeds = {"x": np.random.default_rng(1).normal(size=(1, 3, 8, 8)).astype(np.float32)}
     before = graph.Session(converted / "model.onnx").run(feeds)
     after = graph.Session(conditioned / "model.onnx").run(feeds)
@@ -99,7 +99,7 @@ def test_condition_lists_what_it_rewrites(tmp_path: Path) -> None:
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     (tmp_path / "converted").mkdir()
     graph.save(model, tmp_path / "converted" / "model.onnx")
-    output = run(tmp_path, "condition", {"mask_clamp": -50.0}, {"convert": tmp_path / "converted"})
+    output = run(tmp_path, "condition", {"mask_clamp": -50.0, "equalize": False}, {"convert": tmp_path / "converted"})
     assert json.loads((output / "condition.json").read_text())["rewrites"] == [
         {"rewrite": "mask_clamp", "node": "sum", "op_type": "Add", "old": "-inf", "new": -50.0}
     ]

@@ -10,7 +10,8 @@ Number = float | str
 
 @dataclasses.dataclass(frozen=True)
 class Rewrite:
-    """One change to what one node reads."""
+    """One change to what one node reads: of `mask_clamp` the constant, of `equalize` the greatest channel's weight range
+    over the least's."""
 
     rewrite: str
     node: str
