@@ -30,11 +30,12 @@ def run(model: onnx.ModelProto) -> Conditioned:
     readers = {name: node for node in model.graph.node for name in node.input}
     done = Conditioned()
     for node in model.graph.node:
-        second = _reader(index, readers, node)
-        pair = (_conv(index, node), _conv(index, second)) if second is not None else (None, None)
-        if pair[0] is not None and pair[1] is not None:
-            rewrite = _equalize(*pair)
-            done.rewrites.extend([rewrite] if rewrite else [])
+        reader = _reader(index, readers, node)
+        first = _conv(index, node) if reader is not None else None
+        second = _conv(index, reader) if reader is not None else None
+        rewrite = _equalize(first, second) if first is not None and second is not None else None
+        if rewrite is not None:
+            done.rewrites.append(rewrite)
     return done
 
 

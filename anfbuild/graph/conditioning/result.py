@@ -10,8 +10,8 @@ Number = float | str
 
 @dataclasses.dataclass(frozen=True)
 class Rewrite:
-    """One change to what one node reads: of `mask_clamp` the constant, of `equalize` the greatest channel's weight range
-    over the least's."""
+    """One change to what one node reads: of `mask_clamp` the constant, of `equalize` the weight range of the
+    greatest channel over that of the least."""
 
     rewrite: str
     node: str
