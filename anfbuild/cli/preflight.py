@@ -45,11 +45,14 @@ def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     check_gates(config["gates"])
     task = dict(config["task"])
     tasks.check(task.pop("kind"), task)
-    for name, spec in config["model"]["inputs"].items():
-        tasks.read_input(spec, where=f"model.inputs.{name}")
-    source = {k: v for k, v in config["source"].items() if k not in ("license", "private")}
+    tasks.check_inputs(config["task"]["kind"], config["model"]["inputs"])
+    source = {k: v for k, v in config["source"].items() if k not in ("license", "private", "vocabulary")}
     sources.check(source.pop("kind"), **source)
+    vocabulary = dict(config["source"]["vocabulary"])
+    if (kind := vocabulary.pop("kind")) is not None:
+        sources.check(kind, **vocabulary, where="source.vocabulary")
     data = config["dataset"]
+    _check_samples(config["task"]["kind"], data["kind"])
     datasets.check(
         data["kind"],
         samples=data["samples"],
@@ -66,3 +69,21 @@ def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
             remedy="The emulated samples are the first of the evaluated ones: raise evaluation.samples.",
         )
     return parts
+
+
+def _check_samples(task: str, dataset: str) -> None:
+    """RecipeError where a task on texts is given images, or the reverse. What plug-ins offer is not known here."""
+    from anfbuild import datasets, tasks
+
+    if task not in tasks.KINDS or dataset not in datasets.KINDS:
+        return
+    wanted, given = task in tasks.ON_TEXTS, dataset in datasets.OF_TEXTS
+    if wanted != given:
+        fitting = [kind for kind in datasets.KINDS if (kind in datasets.OF_TEXTS) == wanted]
+        raise RecipeError(
+            f"task {task!r} wants {'texts' if wanted else 'images'}, but the samples of {dataset!r} are "
+            f"{'texts' if given else 'images'}",
+            where="dataset.kind",
+            choices=fitting,
+            remedy="Choose another data set, or another task.",
+        )

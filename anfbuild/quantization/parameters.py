@@ -9,7 +9,7 @@ from anfbuild.quantization.encodings import Encoding, bias_encoding, from_range,
 from anfbuild.quantization.schemes import Scheme
 from anfbuild.quantization.topology import Topology
 
-_BIASED = {"Conv", "ConvTranspose", "Gemm", "BatchNormalization"}
+_BIASED = {"Conv", "ConvTranspose", "Gemm", "BatchNormalization", "LayerNormalization"}
 _EIGHT_BITS = {"BatchNormalization", "PRelu"}
 """The HTP refuses 16-bit scales and slopes of these (QNN 2.51, "Batchnorm unsupported datatype on HTP")."""
 

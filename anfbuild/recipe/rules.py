@@ -78,7 +78,7 @@ def _of_value(hint: Any, value: Any, key: str, rule: Rule) -> Iterator[Fault]:
 
 
 def _of_scalar(value: Any, key: str, rule: Rule) -> Iterator[Fault]:
-    if rule.choices and value not in rule.choices:
+    if value is not None and rule.choices and value not in rule.choices:
         yield Fault(key, f"{key!r} cannot be {value!r}", rule.choices, nearest(value, rule.choices))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return

@@ -40,6 +40,18 @@ class Rule:
 
 
 @dataclasses.dataclass
+class Vocabulary:
+    """Where the texts come from that the model's numbers stand for, one a line or a JSON list: characters of a
+    recogniser, word pieces of a language model. Without a kind, the model's metadata has them or nobody needs any."""
+
+    kind: Annotated[str | None, Rule(choices=("file", "npm", "wheel"))] = None
+    path: str | None = None
+    distribution: str | None = None
+    file: str | None = None
+    sha256: str | None = None
+
+
+@dataclasses.dataclass
 class Source:
     """Where the model comes from. Which keys a kind reads is the kind's own affair."""
 
@@ -53,11 +65,12 @@ class Source:
     sha256: str | None = None
     license: str | None = None
     private: bool = False
+    vocabulary: Vocabulary = dataclasses.field(default_factory=Vocabulary)
 
 
 @dataclasses.dataclass
 class Input:
-    """One input of the model: its fixed shape, and how an 8-bit image becomes its values.
+    """One input of the model: its fixed shape, and how an 8-bit image becomes its values; a text's are integers.
 
     The value fed is `(x * scale - mean) / std`, with `mean` and `std` in the order of `channels`.
     """

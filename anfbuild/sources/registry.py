@@ -29,6 +29,7 @@ def check(
     python: str | None = None,
     platform: str | None = None,
     sha256: str | None = None,
+    where: str = "source",
 ) -> None:
     """Refuse a source that cannot be fetched, without touching a file or the network.
 
@@ -37,7 +38,7 @@ def check(
     """
     if kind not in KINDS:
         raise RecipeError(
-            f"unknown kind of source {kind!r}", where="source.kind", choices=KINDS, remedy=did_you_mean(kind, KINDS)
+            f"unknown kind of source {kind!r}", where=f"{where}.kind", choices=KINDS, remedy=did_you_mean(kind, KINDS)
         )
     given = {
         "path": path,
@@ -49,16 +50,16 @@ def check(
     }
     for key, value in given.items():
         if value is None and KINDS[kind].get(key):
-            raise RecipeError(f"a source of kind {kind!r} needs {key!r}", where=f"source.{key}", remedy="Write it.")
+            raise RecipeError(f"a source of kind {kind!r} needs {key!r}", where=f"{where}.{key}", remedy="Write it.")
         if value is not None and key not in KINDS[kind]:
             raise RecipeError(
                 f"{key!r} has no meaning for a source of kind {kind!r}",
-                where=f"source.{key}",
+                where=f"{where}.{key}",
                 choices=KINDS[kind],
                 remedy="Set it to null, or choose another kind.",
             )
     if sha256 is not None:
-        check_digest(sha256, where="source.sha256")
+        check_digest(sha256, where=f"{where}.sha256")
     if url is not None:
         check_url(url)
     if kind == "npm" and distribution is not None:

@@ -21,9 +21,14 @@ def convert(job: Job[Convert]) -> None:
     """Convert the source model to a clean float ONNX model."""
     from anfbuild.graph import clean_in_place, interface, node_macs, save
     from anfbuild.sources.readers import read
+    from anfbuild.sources.vocabulary import vocabulary
 
     fetched = job.inputs["fetch"]
     model = read(fetched / read_json(fetched / "source.json")["entry"])
+    (job.output / "vocabulary").mkdir()
+    write_json(
+        job.output / "vocabulary" / "vocabulary.json", vocabulary(fetched / "vocabulary" / "vocabulary.txt", model)
+    )
     nodes = len(model.graph.node)
     _, passes, provenance = clean_in_place(model, job.config.shapes, job.config.outputs)
     save(model, job.output / "model.onnx")

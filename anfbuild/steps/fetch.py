@@ -22,6 +22,11 @@ class Fetch:
     python: str | None = at("source.python")
     platform: str | None = at("source.platform")
     sha256: str | None = at("source.sha256")
+    vocabulary_kind: str | None = at("source.vocabulary.kind")
+    vocabulary_path: Path | None = at("source.vocabulary.path", content=True)
+    vocabulary_distribution: str | None = at("source.vocabulary.distribution")
+    vocabulary_file: str | None = at("source.vocabulary.file")
+    vocabulary_sha256: str | None = at("source.vocabulary.sha256")
 
 
 @step(config=Fetch)
@@ -45,6 +50,17 @@ def fetch(job: Job[Fetch]) -> None:
     if config.path is not None and config.file is None:
         # The name of a file on this machine is not in the key, so it cannot be in the result.
         model = model.replace(folder / f"model{model.suffix}")
+    if config.vocabulary_kind is not None:
+        folder_of_texts = job.output / "vocabulary"
+        found = sources.fetch(
+            config.vocabulary_kind,
+            path=config.vocabulary_path,
+            distribution=config.vocabulary_distribution,
+            file=config.vocabulary_file,
+            sha256=config.vocabulary_sha256,
+            folder=folder_of_texts,
+        )
+        found.replace(folder_of_texts / "vocabulary.txt")
     write_json(
         job.output / "source.json",
         {

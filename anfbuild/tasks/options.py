@@ -38,6 +38,11 @@ class TextDetectionOptions:
     """Intersection over union from which a box is right."""
 
 
+@dataclasses.dataclass(frozen=True)
+class NoOptions:
+    """Of a task that is settled by its model and its vocabulary."""
+
+
 def read_options(kind: type[T], options: Mapping[str, object]) -> T:
     """`options` as the dataclass `kind`; RecipeError for an unknown name and for a value out of its interval."""
     fields = {field.name: field for field in dataclasses.fields(kind)}

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from anfbuild.errors import StepError
 from anfbuild.tasks.components import components
 from anfbuild.tasks.geometry import Point, Rectangle, area, convex_hull, intersection_area, smallest_rectangle
+from anfbuild.tasks.images import ImageTask
 from anfbuild.tasks.options import TextDetectionOptions
-from anfbuild.tasks.preprocess import preprocess
-from anfbuild.tasks.task import InputSpec, NothingToScore, Prediction, Score
+from anfbuild.tasks.task import NothingToScore, Prediction, Score
 
 MAX_CANDIDATES = 1000
 """The largest components are looked at, no more: PaddleOCR's bound, which keeps a noisy map from costing seconds."""
@@ -35,7 +35,7 @@ _WRITE_TRUTH = (
 )
 
 
-class TextDetection:
+class TextDetection(ImageTask):
     """The task `text_detection`."""
 
     metric = "hmean"
@@ -44,18 +44,14 @@ class TextDetection:
     def __init__(self, options: TextDetectionOptions) -> None:
         self.options = options
 
-    def preprocess(self, image: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32] | NDArray[np.uint8]:
-        """`anfbuild.tasks.preprocess.preprocess`: the image is stretched to the input's size."""
-        return preprocess(image, spec)
-
-    def decode(self, outputs: Mapping[str, NDArray[Any]], image_size: tuple[int, int]) -> Prediction:
+    def decode(self, outputs: Mapping[str, NDArray[Any]], size: tuple[int, int]) -> Prediction:
         """The boxes in the one output, a heat map (1, 1, height, width) or without the ones, of probabilities.
 
-        `image_size` is (height, width) of the original image, whose pixels the boxes are in. Raises StepError for
+        `size` is (height, width) of the original image, whose pixels the boxes are in. Raises StepError for
         several outputs, another shape and values that are no numbers.
         """
         heat = _heat_map(outputs)
-        size_y, size_x = image_size[0] / heat.shape[0], image_size[1] / heat.shape[1]
+        size_y, size_x = size[0] / heat.shape[0], size[1] / heat.shape[1]
         found = []
         for points in _candidates(_dilated(heat > self.options.threshold), self.options.min_size):
             rectangle = smallest_rectangle(points)

@@ -35,7 +35,7 @@ def images(
 ) -> list[np.ndarray]:
     found = datasets.write("photos", folder=folder, split=split, samples=samples, seed=seed, size=32, assets=assets)
     assert found == {}
-    return [sample.image for sample in datasets.read(folder)]
+    return [sample.content for sample in datasets.read(folder)]
 
 
 def channels(cuts: list[np.ndarray]) -> list[int]:
