@@ -137,6 +137,14 @@ class Emulate:
 
 
 @dataclasses.dataclass
+class Condition:
+    """Which float-equal rewrites prepare the model for quantization. `mask_clamp` is what takes the place of the huge
+    constants of attention masks, null leaves them."""
+
+    mask_clamp: Annotated[float | None, Rule(minimum=-1000, maximum=-20)] = -50.0
+
+
+@dataclasses.dataclass
 class Quantization:
     scheme: str = MISSING
 
@@ -204,6 +212,7 @@ class Config:
     evaluation: Evaluation = dataclasses.field(default_factory=Evaluation)
     emulate: Emulate = dataclasses.field(default_factory=Emulate)
     task: dict[str, str | int | float | bool | None] = MISSING
+    condition: Condition = dataclasses.field(default_factory=Condition)
     quantization: Quantization = dataclasses.field(default_factory=Quantization)
     calibration: Calibration = dataclasses.field(default_factory=Calibration)
     target: Target = dataclasses.field(default_factory=Target)

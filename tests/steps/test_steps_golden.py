@@ -58,6 +58,7 @@ GOLDEN: dict[str, set[str]] = {
     "task.unclip_ratio": DECODE,
     "task.min_size": DECODE,
     "task.iou": DECODE,
+    "condition.mask_clamp": {"condition"},
     "quantization.scheme": {"quantize", "report"},
     "calibration.estimator": {"quantize", "report"},
     "calibration.percentile": {"quantize"},
