@@ -70,14 +70,14 @@ def finite(form, huge):
     return form not in ("factor", "subtracted", "reversed") or np.isfinite(huge)
 
 
-def model(forms, huge, *, also=(), opset=17):
-    """Scores (3, 5), masked by each of `forms` -> Softmax -> y. `also`: further tensors of `sums` that are outputs."""
+def model(forms, huge):
+    """Scores (3, 5), masked by each of `forms` -> Softmax -> y."""
     b = Builder()
     value = "x"
     for form in forms:
         value = FORMS[form](b, value, huge)
     b.node("Softmax", [value], "y", axis=-1, name="softmax")
-    built = b.model({"x": [ROWS, KEYS]}, {"y": [ROWS, KEYS]}, opset=opset)
+    built = b.model({"x": [ROWS, KEYS]}, {"y": [ROWS, KEYS]})
     built.graph.input.append(helper.make_tensor_value_info("mask", TensorProto.INT64, [KEYS]))
     return clean(built, {}).model
 
