@@ -1,4 +1,5 @@
-"""Sets of samples on disk: images or texts with their ground truth, written once and read by every step that needs data.
+"""Sets of samples on disk: images or texts with their ground truth, written once and read by
+every step that needs data.
 
 Calibration and evaluation sets never share an image, or the photo behind one.
 """

@@ -44,10 +44,16 @@ def package(job: Job[Package]) -> None:
     if context.is_dir():
         files |= {f"context/{path.name}": path for path in sorted(context.iterdir())}
         entry["context"] = "context/model.onnx"
+    vocabulary = job.inputs["convert"] / "vocabulary" / "vocabulary.json"
+    if read_json(vocabulary):
+        files["vocabulary.json"] = vocabulary
+        entry["vocabulary"] = "vocabulary.json"
     archive.write(job.output / "package.anf", files=files, manifest=_manifest(job, entry))
 
 
 def _manifest(job: Job[Package], entry: Mapping[str, str]) -> dict[str, Any]:
+    from anfbuild import tasks
+
     config = job.config
     source = read_json(job.inputs["fetch"] / "source.json")
     kind, options = config.task["kind"], task_options(config.task)
@@ -67,12 +73,12 @@ def _manifest(job: Job[Package], entry: Mapping[str, str]) -> dict[str, Any]:
         "task": {"kind": kind, "options": options},
         "source": {"sha256": source["sha256"], "license": config.license},
         "entry": dict(entry),
-        "tensors": _tensors(job.inputs, config.inputs),
+        "tensors": _tensors(job.inputs, {} if kind in tasks.ON_TEXTS else config.inputs),
     }
 
 
 def _tensors(inputs: Mapping[str, Path], specs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Inputs and outputs with shape, dtype, encoding and, for inputs, how an image becomes their values."""
+    """Inputs and outputs with shape, dtype, encoding and, for inputs with a spec, how an image becomes their values."""
     interface = read_json(inputs["convert"] / "convert.json")["interface"]
     encodings = read_json(inputs["quantize"] / "encodings.json")["activations"]
     tensors: dict[str, Any] = {"inputs": {}, "outputs": {}}
