@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from anfbuild.errors import StepError
 from anfbuild.tasks.inputs import read_tokens
-from anfbuild.tasks.task import Content, InputSpec, Prediction, Score
+from anfbuild.tasks.task import Content, InputSpec, NothingToScore, Prediction, Score
 from anfbuild.tasks.wordpiece import WordPiece
 
 _DIGITS = 6
@@ -79,8 +79,8 @@ class TextEmbedding:
         """The share of queries whose nearest passage, by the cosine, is a relevant one; all samples are searched.
 
         A query without a relevant passage among the samples is not judged. `parts` has the mean `cosine` of a query and
-        its nearest relevant passage. `Score.counts` has the columns (found, queries). Raises StepError where no query
-        can be judged.
+        its nearest relevant passage. `Score.counts` has the columns (found, queries). Raises NothingToScore where no
+        query can be judged.
         """
         wanted = [_relevant(truth, str(index)) for index, truth in enumerate(truths)]
         vectors = np.array([prediction["vector"] for prediction in predictions], np.float64)
@@ -95,7 +95,7 @@ class TextEmbedding:
                 counts[index] = int(near.argmax()) in fitting, 1
                 cosines.append(float(near[fitting].max()))
         if not cosines:
-            raise StepError("no sample is a query with its passage among the samples, so nothing can be scored")
+            raise NothingToScore("no sample is a query with its passage among the samples, so nothing can be scored")
         return Score(float(self.value(counts.sum(axis=0))), {"cosine": sum(cosines) / len(cosines)}, counts)
 
     def value(self, totals: NDArray[np.int64]) -> NDArray[np.float64]:
