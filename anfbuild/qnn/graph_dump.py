@@ -36,7 +36,7 @@ def read(text: str) -> tuple[Counter[str], Counter[str]]:
         raise StepError("the compiler's QNN graph dump has no section 'graph.tensors'")
     activations: Counter[str] = Counter()
     constants: Counter[str] = Counter()
-    between = _between_cast_and_quantize(graph.get("nodes"))
+    between = _between_cast_and_quantize(document["graph"].get("nodes"))
     for name, tensor in tensors.items():
         kind, code = (tensor.get("type"), tensor.get("data_type")) if isinstance(tensor, dict) else (None, None)
         if not isinstance(kind, int) or not isinstance(code, int):

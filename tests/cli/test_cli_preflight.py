@@ -20,6 +20,18 @@ def test_the_shipped_recipe_is_good(tmp_path: Path) -> None:
     assert [part["part"] for part in check(recipe(tmp_path).config)] == ["onnxruntime", "onnxruntime-qnn", "qnn"]
 
 
+@pytest.mark.parametrize("name", ["ocr_recognize", "text_retrieval"])
+def test_the_other_shipped_recipes_are_good(tmp_path: Path, name: str) -> None:
+    check(compose([f"+recipe={name}"], tmp_path).config)
+
+
+def test_a_task_on_texts_refuses_images(tmp_path: Path) -> None:
+    wrong = compose(["+recipe=text_retrieval", "dataset=synthetic_lines"], tmp_path)
+    with pytest.raises(RecipeError, match=r"wants texts, but .* are images") as caught:
+        check(wrong.config)
+    assert list(caught.value.choices or ()) == ["synthetic_sentences"]
+
+
 @pytest.mark.parametrize(
     ("override", "where", "message"),
     [
@@ -35,6 +47,8 @@ def test_the_shipped_recipe_is_good(tmp_path: Path) -> None:
         ("model.inputs.x.dtype=uint8", "model.inputs.x.dtype", "as they are"),
         ("source.kind=fiel", "source.kind", "did you mean 'file'"),
         ("dataset.size=64", "dataset.size", "128 pixels"),
+        ("dataset.kind=synthetic_sentences", "dataset.kind", r"wants images, but .* are texts"),
+        ("source.vocabulary.kind=npm", "source.vocabulary.distribution", "needs 'distribution'"),
         ("emulate.samples=17", "emulate.samples", "raise evaluation.samples"),
         ("+gates.speed={max: 1}", "gates.speed", "no gate 'speed'"),
     ],
