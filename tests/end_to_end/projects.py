@@ -44,6 +44,15 @@ SMALL = (
 """The real detector at a size that builds in seconds."""
 
 
+_FEW = ("dataset.samples=8", "evaluation.samples=8", "emulate.samples=2", "gates.accuracy_drop.max=1.0")
+READ = ("+recipe=ocr_recognize", *_FEW)
+SEARCH = (
+    *("+recipe=text_retrieval", *_FEW, "model.inputs.input_ids.shape=[1,32]"),
+    "model.inputs.attention_mask.shape=[1,32]",
+)
+"""The real recogniser and the real language model on few samples."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Ran:
     """A call of anfbuild that has ended."""

@@ -156,34 +156,38 @@ def test_batch_normalization_and_prelu_get_8_bit_scales_in_16_bit_schemes() -> N
     assert dtypes == {"s": "uint8", "b": "int32", "m": "uint16", "slope": "uint8"}
 
 
-def normalized() -> onnx.ModelProto:
-    """A convolution, then a layer normalization over the last axis."""
+def normalized(kind: str) -> onnx.ModelProto:
+    """A convolution, then a normalization with scale and bias."""
     random = np.random.default_rng(0)
     constants = {
-        "w": random.standard_normal((4, 3, 3, 3)),
+        "w": random.standard_normal((8, 3, 3, 3)),
         "s": random.uniform(0.5, 2, 8),
         "b": random.uniform(-1, 1, 8),
     }
     nodes = [
         node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
-        node("LayerNormalization", ["c", "s", "b"], ["y"], axis=-1),
+        node(kind, ["c", "s", "b"], ["y"]),
     ]
     floats = {name: value.astype(np.float32) for name, value in constants.items()}
     return model(nodes, {"x": [1, 3, 8, 8]}, ["y"], floats)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_layer_normalization_has_a_scale_per_tensor_and_an_int32_bias(scheme: str) -> None:
-    parameters = quantized(normalized(), scheme)[1].parameters
+@pytest.mark.parametrize("kind", ["LayerNormalization", "InstanceNormalization"])
+def test_normalizations_have_a_scale_per_tensor_and_an_int32_bias(kind: str, scheme: str) -> None:
+    parameters = quantized(normalized(kind), scheme)[1].parameters
     assert (parameters["s"].axis, parameters["b"].axis) == (None, None)
     assert parameters["s"].dtype == ("int16" if scheme == "a16w16" else "uint8")
     assert parameters["b"].dtype == "int32"
 
 
 @pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
-@pytest.mark.parametrize("scheme", ["int8", "a16w8", "a16w16"])
-def test_layer_normalization_stays_in_integers_on_the_htp(scheme: str, tmp_path: Path) -> None:
-    made = quantized(normalized(), scheme)[0]
+@pytest.mark.parametrize(
+    ("kind", "scheme"),
+    [("LayerNormalization", "int8"), ("LayerNormalization", "a16w16"), ("InstanceNormalization", "a16w8")],
+)
+def test_normalizations_stay_in_integers_on_the_htp(kind: str, scheme: str, tmp_path: Path) -> None:
+    made = quantized(normalized(kind), scheme)[0]
     compiled = compile_context(made.SerializeToString(), Options(57, "v75", 8), tmp_path)
     assert (compiled.partitions, compiled.float_tensors) == (1, 0)
 
