@@ -7,24 +7,51 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from PIL import Image, ImageFilter, ImageFont, ImageStat
 
 from anfbuild.datasets.images import load_image
+from anfbuild.datasets.samples import Entry, write_index
 from anfbuild.datasets.text_layer import Point, TextLine, bend
 from anfbuild.datasets.words import WORDS
 from anfbuild.errors import StepError
 
 T = TypeVar("T")
 
+Compose = Callable[[random.Random, Sequence[Image.Image], Sequence[Path]], tuple[Image.Image, dict[str, Any]]]
+"""Makes an image and its ground truth of drawn numbers, photos and the files of fonts."""
+
 _CONTRAST = 60
 """Least difference between the brightness of text and of what lies behind it, of 255."""
 _RESTLESS = 40
 """Standard deviation of brightness from which no colour stands out."""
+
+
+def write_images(
+    compose: Compose, assets: Path, split: str, samples: int, seed: int, folder: Path
+) -> dict[str, dict[str, Any]]:
+    """Write `samples` images that `compose` makes of the photos of `split` and the fonts in `assets`, and their index.
+
+    Returns their ground truth by name. Raises StepError where `assets` lacks photos for both splits or fonts, or one
+    cannot be read.
+    """
+    photos = load_photos(assets, split)
+    fonts = list_files(assets, "fonts")
+    entries = []
+    truths = {}
+    for number in range(samples):
+        draw = generator(seed, split, number)
+        image, truth = compose(draw, photos, fonts)
+        entry = Entry(f"{number:04d}", f"{number:04d}.jpg")
+        image.save(folder / entry.file, quality=70 + below(draw, 26), subsampling=2)
+        entries.append(entry)
+        truths[entry.name] = truth
+    write_index(folder, entries)
+    return truths
 
 
 def generator(seed: int, split: str, number: int) -> random.Random:

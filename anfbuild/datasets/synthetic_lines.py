@@ -12,19 +12,7 @@ from typing import Any
 
 from PIL import Image
 
-from anfbuild.datasets.painting import (
-    below,
-    between,
-    font,
-    generator,
-    list_files,
-    load_photos,
-    paste,
-    photographed,
-    pick,
-    words,
-)
-from anfbuild.datasets.samples import Entry, write_index
+from anfbuild.datasets.painting import below, between, font, paste, photographed, pick, words, write_images
 from anfbuild.datasets.text_layer import MARGIN, TextLine, draw_line, rotated_corners
 
 _WORDS = 3
@@ -46,19 +34,14 @@ def write_synthetic_lines(
 
     Raises StepError where `assets` lacks photos for both splits or fonts, or one cannot be read.
     """
-    photos = load_photos(assets, split)
-    fonts = list_files(assets, "fonts")
-    entries = []
-    truths = {}
-    for number in range(samples):
-        draw = generator(seed, split, number)
+
+    def compose(
+        draw: random.Random, photos: Sequence[Image.Image], fonts: Sequence[Path]
+    ) -> tuple[Image.Image, dict[str, Any]]:
         line = _line(draw, fonts, size)
-        file = f"{number:04d}.jpg"
-        _compose(draw, photos, line).save(folder / file, quality=70 + below(draw, 26), subsampling=2)
-        entries.append(Entry(file.removesuffix(".jpg"), file))
-        truths[entries[-1].name] = {"text": line.text}
-    write_index(folder, entries)
-    return truths
+        return _compose(draw, photos, line), {"text": line.text}
+
+    return write_images(compose, assets, split, samples, seed, folder)
 
 
 def _line(draw: random.Random, fonts: Sequence[Path], size: int) -> TextLine:

@@ -13,19 +13,7 @@ from typing import Any
 
 from PIL import Image
 
-from anfbuild.datasets.painting import (
-    below,
-    between,
-    font,
-    generator,
-    list_files,
-    load_photos,
-    paste,
-    photographed,
-    pick,
-    words,
-)
-from anfbuild.datasets.samples import Entry, write_index
+from anfbuild.datasets.painting import below, between, font, paste, photographed, pick, words, write_images
 from anfbuild.datasets.text_layer import MARGIN, Point, Projection, TextLine, draw_line, rotated_corners
 from anfbuild.tasks.geometry import convex_hull, intersection_area
 
@@ -47,19 +35,14 @@ def write_synthetic_text(
     Corners go clockwise from the top left of the line, in pixels to one decimal.
     Raises StepError where `assets` lacks photos for both splits or fonts, or one cannot be read.
     """
-    photos = load_photos(assets, split)
-    fonts = list_files(assets, "fonts")
-    entries = []
-    truths = {}
-    for number in range(samples):
-        draw = generator(seed, split, number)
+
+    def compose(
+        draw: random.Random, photos: Sequence[Image.Image], fonts: Sequence[Path]
+    ) -> tuple[Image.Image, dict[str, Any]]:
         image, quads, texts = _compose(draw, photos, fonts, size)
-        file = f"{number:04d}.jpg"
-        image.save(folder / file, quality=70 + below(draw, 26), subsampling=2)
-        entries.append(Entry(file.removesuffix(".jpg"), file))
-        truths[entries[-1].name] = {"quads": quads, "texts": texts}
-    write_index(folder, entries)
-    return truths
+        return image, {"quads": quads, "texts": texts}
+
+    return write_images(compose, assets, split, samples, seed, folder)
 
 
 def _compose(

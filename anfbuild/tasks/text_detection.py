@@ -19,6 +19,7 @@ from anfbuild.tasks.components import components
 from anfbuild.tasks.geometry import Point, Rectangle, area, convex_hull, intersection_area, smallest_rectangle
 from anfbuild.tasks.images import ImageTask
 from anfbuild.tasks.options import TextDetectionOptions
+from anfbuild.tasks.outputs import only_output
 from anfbuild.tasks.task import NothingToScore, Prediction, Score
 
 MAX_CANDIDATES = 1000
@@ -96,18 +97,10 @@ class TextDetection(ImageTask):
 
 
 def _heat_map(outputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-    if len(outputs) != 1:
-        raise StepError(
-            f"text detection reads one heat map, but the model has {len(outputs)} outputs",
-            choices=outputs,
-            remedy="Name the heat map alone under model.outputs.",
-        )
-    ((name, values),) = outputs.items()
+    name, values = only_output(outputs, "text detection", "heat map")
     if values.ndim < 2 or any(size != 1 for size in values.shape[:-2]) or 0 in values.shape:
         raise StepError(f"output {name!r} of shape {list(values.shape)} is not a heat map (1, 1, height, width)")
-    heat = values.reshape(values.shape[-2:]).astype(np.float32)
-    if not np.isfinite(heat).all():
-        raise StepError(f"output {name!r} holds values that are not finite")
+    heat: NDArray[np.float32] = values.reshape(values.shape[-2:]).astype(np.float32)
     return heat
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from anfbuild.errors import StepError
 from anfbuild.tasks.inputs import read_tokens
+from anfbuild.tasks.outputs import only_output
 from anfbuild.tasks.task import Content, InputSpec, NothingToScore, Prediction, Score
 from anfbuild.tasks.wordpiece import WordPiece
 
@@ -54,17 +55,9 @@ class TextEmbedding:
 
         Raises StepError for other outputs and values that are no numbers.
         """
-        if len(outputs) != 1:
-            raise StepError(
-                f"text embedding reads one output, but the model has {len(outputs)}",
-                choices=outputs,
-                remedy="Name the embeddings alone under model.outputs.",
-            )
-        ((name, values),) = outputs.items()
+        name, values = only_output(outputs, "text embedding", "table of embeddings")
         if values.ndim not in (2, 3) or values.shape[0] != 1 or 0 in values.shape:
             raise StepError(f"output {name!r} of shape {list(values.shape)} is neither (1, tokens, n) nor (1, n)")
-        if not np.isfinite(values).all():
-            raise StepError(f"output {name!r} holds values that are not finite")
         vector = values[0].astype(np.float64)
         if vector.ndim == 2:
             vector = vector[: size[1]].mean(axis=0)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from anfbuild.errors import StepError
 from anfbuild.tasks.images import ImageTask
 from anfbuild.tasks.inputs import read_input
+from anfbuild.tasks.outputs import only_output
 from anfbuild.tasks.preprocess import check_image, preprocess
 from anfbuild.tasks.task import InputSpec, Prediction, Score
 
@@ -114,16 +115,8 @@ def distance(a: str, b: str) -> int:
 
 
 def _probabilities(outputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-    if len(outputs) != 1:
-        raise StepError(
-            f"text recognition reads one output, but the model has {len(outputs)}",
-            choices=outputs,
-            remedy="Name the probabilities alone under model.outputs.",
-        )
-    ((name, values),) = outputs.items()
+    name, values = only_output(outputs, "text recognition", "table of probabilities")
     if values.ndim != 3 or values.shape[0] != 1 or 0 in values.shape:
         raise StepError(f"output {name!r} of shape {list(values.shape)} is not (1, steps, classes)")
-    if not np.isfinite(values).all():
-        raise StepError(f"output {name!r} holds values that are not finite")
     probabilities: NDArray[np.float32] = values[0].astype(np.float32)
     return probabilities
