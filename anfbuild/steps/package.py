@@ -12,6 +12,8 @@ from anfbuild.steps.files import read_json
 from anfbuild.steps.samples import task_options
 
 _NORMALIZATION = ("channels", "scale", "mean", "std")
+_OF_TOKENS = ("int32", "int64")
+"""The types of inputs that a text fills: nothing is normalized."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +54,6 @@ def package(job: Job[Package]) -> None:
 
 
 def _manifest(job: Job[Package], entry: Mapping[str, str]) -> dict[str, Any]:
-    from anfbuild import tasks
-
     config = job.config
     source = read_json(job.inputs["fetch"] / "source.json")
     kind, options = config.task["kind"], task_options(config.task)
@@ -73,12 +73,12 @@ def _manifest(job: Job[Package], entry: Mapping[str, str]) -> dict[str, Any]:
         "task": {"kind": kind, "options": options},
         "source": {"sha256": source["sha256"], "license": config.license},
         "entry": dict(entry),
-        "tensors": _tensors(job.inputs, {} if kind in tasks.ON_TEXTS else config.inputs),
+        "tensors": _tensors(job.inputs, config.inputs),
     }
 
 
 def _tensors(inputs: Mapping[str, Path], specs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Inputs and outputs with shape, dtype, encoding and, for inputs with a spec, how an image becomes their values."""
+    """Inputs and outputs with shape, dtype, encoding and, for inputs, how an image becomes their values."""
     interface = read_json(inputs["convert"] / "convert.json")["interface"]
     encodings = read_json(inputs["quantize"] / "encodings.json")["activations"]
     tensors: dict[str, Any] = {"inputs": {}, "outputs": {}}
@@ -92,7 +92,7 @@ def _tensors(inputs: Mapping[str, Path], specs: Mapping[str, Mapping[str, Any]])
                     "scale": encoding["scale"][0],  # activations have one scale for the whole tensor
                     "zero_point": encoding["zero_point"][0],
                 }
-            if side == "inputs" and name in specs:
+            if side == "inputs" and name in specs and specs[name]["dtype"] not in _OF_TOKENS:
                 tensors[side][name]["layout"] = specs[name]["layout"]
                 tensors[side][name]["normalization"] = {key: specs[name][key] for key in _NORMALIZATION}
     return tensors
