@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import write_json
-from anfbuild.steps.samples import read_feeds, read_task, task_options
+from anfbuild.steps.options import task_options
+from anfbuild.steps.samples import read_feeds, read_task
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,8 +11,9 @@ from typing import Any
 from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json, write_json
+from anfbuild.steps.options import task_options
 from anfbuild.steps.outputs import read_outputs
-from anfbuild.steps.samples import read_task, task_options
+from anfbuild.steps.samples import read_task
 
 
 @dataclasses.dataclass(frozen=True)

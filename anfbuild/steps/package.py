@@ -9,7 +9,7 @@ from typing import Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json
-from anfbuild.steps.samples import task_options
+from anfbuild.steps.options import task_options
 
 _NORMALIZATION = ("channels", "scale", "mean", "std")
 _OF_TOKENS = ("int32", "int64")

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from anfbuild.tasks import Task
 
 
-def task_options(task: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe's task without its kind."""
-    return {name: value for name, value in task.items() if name != "kind"}
-
-
 def read_task(kind: str, vocabulary: Path, options: Mapping[str, Any] | None = None) -> Task:
     """The task `kind`, with the texts that `convert` left in the folder `vocabulary`."""
     from anfbuild import tasks

@@ -22,7 +22,7 @@ ROOT = Path(anfbuild.__file__).parents[1]
 CHECKOUT = Path(__file__).parents[2]
 ALL = set(GRAPH)
 IMAGES = {"baseline", "calibrate", "emulate", "evaluate"}
-ONNX = {"baseline", "calibrate", "convert", "emulate", "plan", "prepare", "quantize", "simulate"}
+ONNX = {"baseline", "calibrate", "condition", "convert", "emulate", "plan", "prepare", "quantize", "simulate"}
 VENDOR = {"prepare", "emulate"}
 
 FILES: dict[str, set[str]] = {
@@ -36,7 +36,7 @@ FILES: dict[str, set[str]] = {
     "package/manifest.schema.json": {"package", "report"},
     "tasks/text_detection.py": {"dataset", *IMAGES},
     "datasets/synthetic_text.py": {"dataset"},
-    "datasets/samples.py": {"dataset", "package", *IMAGES},
+    "datasets/samples.py": {"dataset", *IMAGES},
     "quantization/estimators/mse.py": {"quantize"},
     "quantization/histogram.py": {"calibrate", "quantize"},
     "graph/passes/fold_affine.py": {"convert"},
@@ -49,9 +49,9 @@ FILES: dict[str, set[str]] = {
 
 TOOLS: dict[str, set[str]] = {
     "onnx": ONNX,
-    "onnxruntime": ONNX - {"plan", "simulate"},
+    "onnxruntime": ONNX - {"condition", "plan", "simulate"},
     "onnxruntime-qnn": VENDOR,
-    "pillow": {"dataset", "package", *IMAGES},
+    "pillow": {"dataset", *IMAGES},
     "doit": set(),
     "hydra-core": set(),
 }
