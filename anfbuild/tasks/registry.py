@@ -11,10 +11,28 @@ from typing import Any
 from anfbuild import plugins
 from anfbuild.errors import RecipeError, did_you_mean
 from anfbuild.tasks.inputs import read_input, read_tokens
-from anfbuild.tasks.options import NoOptions, TextDetectionOptions, read_options
+from anfbuild.tasks.options import (
+    LandmarksOptions,
+    NoOptions,
+    SegmentationOptions,
+    TextDetectionOptions,
+    read_options,
+)
 from anfbuild.tasks.task import InputSpec, Task
 
 Make = Callable[[Mapping[str, object], Sequence[str]], Task]
+
+
+def _landmarks(options: Mapping[str, object], _: Sequence[str]) -> Task:
+    from anfbuild.tasks.landmarks import Landmarks
+
+    return Landmarks(read_options(LandmarksOptions, options))
+
+
+def _segmentation(options: Mapping[str, object], _: Sequence[str]) -> Task:
+    from anfbuild.tasks.segmentation import Segmentation
+
+    return Segmentation(read_options(SegmentationOptions, options))
 
 
 def _text_detection(options: Mapping[str, object], _: Sequence[str]) -> Task:
@@ -36,6 +54,8 @@ def _text_recognition(_: Mapping[str, object], vocabulary: Sequence[str]) -> Tas
 
 
 KINDS: dict[str, tuple[type[Any], Make]] = {
+    "landmarks": (LandmarksOptions, _landmarks),
+    "segmentation": (SegmentationOptions, _segmentation),
     "text_detection": (TextDetectionOptions, _text_detection),
     "text_embedding": (NoOptions, _text_embedding),
     "text_recognition": (NoOptions, _text_recognition),

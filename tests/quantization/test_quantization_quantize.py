@@ -130,6 +130,24 @@ def test_float_parameters_stay_float_and_integer_tensors_are_left_alone() -> Non
     assert encodings.activations["r"] == encodings.activations["c"]
 
 
+@pytest.mark.parametrize(
+    ("attributes", "shares"),
+    [
+        ({"mode": "linear"}, True),
+        ({"mode": "cubic"}, False),  # it overshoots
+        (
+            {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 50.0},
+            False,
+        ),
+    ],
+)
+def test_a_resize_that_keeps_to_the_range_keeps_the_encoding(attributes: dict[str, str | float], shares: bool) -> None:
+    nodes = [node("Resize", ["x", "roi", "scales"], ["r"], **attributes), node("Relu", ["r"], ["y"])]
+    constants = {"roi": np.array([0, 0, 0, 0, 1, 1, 2, 2], np.float32), "scales": np.array([1, 1, 2, 2], np.float32)}
+    _, encodings = quantized(model(nodes, {"x": [1, 4, 4, 4]}, ["y"], constants))
+    assert (encodings.activations["r"] == encodings.activations["x"]) is shares
+
+
 def test_a_constant_read_with_two_encodings_is_written_twice() -> None:
     nodes = [node("Conv", ["x", "w", "b"], ["c"]), node("Conv", ["c", "w", "b"], ["y"])]
     constants = {"w": np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1) * 9, "b": np.ones(3, np.float32)}
