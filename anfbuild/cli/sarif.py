@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from anfbuild import __version__
 from anfbuild.graph.constraints import RULES, Finding
@@ -41,9 +42,9 @@ def _rule(name: str) -> dict[str, Any]:
 
 
 def _result(finding: Finding, index: int, model: str) -> dict[str, Any]:
-    where: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": model}}}
+    where: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": quote(model)}}}
     if finding.node is not None:
-        where["logicalLocations"] = [{"name": finding.node, "kind": "element"}]
+        where["logicalLocations"] = [{"name": finding.node}]
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,

@@ -172,6 +172,16 @@ def test_batch_normalization_and_prelu_get_8_bit_scales_in_16_bit_schemes() -> N
     assert dtypes == {"s": "uint8", "b": "int32", "m": "uint16", "slope": "uint8"}
 
 
+@pytest.mark.parametrize("scheme", ["int8_per_channel", "a16w8_per_channel"])
+def test_the_scale_of_a_layer_normalization_gets_unsigned_codes_per_tensor(scheme: str) -> None:
+    """The HTP rejects signed codes per channel there, and the model falls apart."""
+    constants = {"s": np.linspace(0.5, 1.5, 4, dtype=np.float32), "b": np.ones(4, np.float32)}
+    network = model([node("LayerNormalization", ["x", "s", "b"], ["y"])], {"x": [1, 3, 4]}, ["y"], constants)
+    scale = quantized(network, scheme)[1].parameters["s"]
+    assert scale.dtype in ("uint8", "uint16")
+    assert scale.axis is None
+
+
 def test_statistics_of_another_model_are_refused() -> None:
     other = collect(model([node("Neg", ["x"], ["y"])], {"x": [1, 3]}, ["y"]), [("a", {"x": np.ones((1, 3), "f")})])
     with pytest.raises(StepError, match="collected on another model"):

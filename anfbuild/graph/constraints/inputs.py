@@ -67,7 +67,7 @@ def _has_schema(node: Node) -> bool:
 )
 def contradicting_shapes(scene: Scene) -> Iterator[Hit]:
     """The shapes of the model do not fit together."""
-    if scene.fault is not None:
+    if scene.fault is not None and not scene.open:
         yield Hit(None, " ".join(str(scene.fault).split()))
 
 

@@ -22,12 +22,13 @@ _NOT_RUN = {"Constant", "If", "Loop", "Scan", "RandomNormal", "RandomUniform", "
 
 
 def resolve(model: onnx.ModelProto) -> None:
-    """Write every shape that can be found into the model's value_info. Raises StepError for shapes that contradict."""
+    """Write every shape that can be found into the model's value_info. Raises StepError, when all is written, for
+    shapes that contradict each other."""
     known = infer(model)
     values: dict[str, np.ndarray] | None = None
     for _ in range(_ROUNDS):
         shapes = known_shapes(known)
-        if all(name in shapes for node in known.graph.node for name in node.output if name):
+        if _complete(known, shapes):
             break
         values = _given(known) if values is None else values
         if not _fold(known, shapes, values):
@@ -37,6 +38,12 @@ def resolve(model: onnx.ModelProto) -> None:
     model.graph.value_info.extend(known.graph.value_info)
     for value, other in zip(model.graph.output, known.graph.output, strict=True):
         value.CopyFrom(other)
+    if not _complete(known, known_shapes(known)):
+        infer(known, strict=True)
+
+
+def _complete(model: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]) -> bool:
+    return all(name in shapes for node in model.graph.node for name in node.output if name)
 
 
 def _given(model: onnx.ModelProto) -> dict[str, np.ndarray]:
