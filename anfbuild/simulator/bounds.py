@@ -39,7 +39,7 @@ class NodeBound:
         """Plain values. Times in ms, rounded to 1 ns."""
         intensity = self.intensity
         return {
-            **dataclasses.asdict(self),
+            **vars(self),
             "ms": round(self.ms, 6),
             "intensity": None if intensity is None else round(intensity, 3),
         }

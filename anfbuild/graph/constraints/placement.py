@@ -23,7 +23,7 @@ class Placed:
 
     def to_json(self) -> dict[str, str]:
         """Plain values."""
-        return dataclasses.asdict(self)
+        return dict(vars(self))
 
 
 def place(scene: Scene) -> Iterator[Placed]:

@@ -74,7 +74,7 @@ class Finding:
 
     def to_json(self) -> dict[str, str | None]:
         """Plain values."""
-        return {**dataclasses.asdict(self), "severity": self.severity.value}
+        return {**vars(self), "severity": self.severity.value}
 
 
 RULES: dict[str, Rule] = {}
