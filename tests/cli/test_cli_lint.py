@@ -166,6 +166,7 @@ def test_the_text_names_a_few_nodes_of_each_rule(project: Path, capsys: pytest.C
 def test_a_recipe_is_looked_at_with_its_own_shapes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(project / "model.onnx", ("Relu", {}), shape=("batch", 3, "height", 32))
     (project / "conf" / "task" / "made.yaml").write_text("kind: text_detection\n")
+    (project / "conf" / "dataset" / "made.yaml").write_text("kind: folder\npath: samples\n")
     code, found = told(capsys, "+recipe=plain")
     assert (code, found["model"], found["quantization"]) == (0, "plain", "int8_per_channel")
     assert main(["lint", "+recipe=plain", "model.inputs.x.shape=[1,3,32,33]"]) == 2
