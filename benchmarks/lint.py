@@ -56,7 +56,7 @@ class Network:
             self.nodes,
             "network",
             [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-            [helper.make_empty_tensor_value_info(result)],
+            [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)],
             self.weights,
         )
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

@@ -124,7 +124,7 @@ def no_tensor(scene: Scene) -> Iterator[Hit]:
     """An input or output that is no dense tensor of numbers."""
     for value in [*scene.source.graph.input, *scene.source.graph.output]:
         kind = value.type.WhichOneof("value")
-        if kind not in (None, "tensor_type"):
-            yield Hit(None, f"{value.name!r} is a {kind.removesuffix('_type')}")
+        if kind != "tensor_type":
+            yield Hit(None, f"{value.name!r} is a {kind.removesuffix('_type') if kind else 'value without a type'}")
         elif value.type.tensor_type.elem_type == TensorProto.STRING:
             yield Hit(None, f"{value.name!r} is a string tensor")

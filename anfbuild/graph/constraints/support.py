@@ -25,6 +25,9 @@ _NEAREST = {
 }
 """Scheme -> the precisions of the table that speak for it, the best first."""
 
+MOST_DIMENSIONS = 5
+"""Of a value on the HTP: the compiler refuses Transpose, Reshape and Relu of rank 6 ("incorrect Rank 6")."""
+
 Unit = Literal["HTP", "CPU", "refused"]
 
 
@@ -94,6 +97,9 @@ def verdict(scene: Scene, node: Node) -> tuple[Unit, str]:
     known = table().by_type
     if node.domain != "" or node.op_type not in known:
         return "CPU", "the compiler was never asked about this operator"
+    ranks = [len(scene.shapes[name]) for name in (*node.inputs, *node.outputs) if name in scene.shapes]
+    if max(ranks, default=0) > MOST_DIMENSIONS:
+        return "CPU", f"a value of {max(ranks)} dimensions, the HTP takes {MOST_DIMENSIONS} at most"
     rank = len(scene.shapes[node.input(0)]) if node.input(0) in scene.shapes else None
     fitting = [case for case in known[node.op_type] if _fits(case, node, rank, scene.opset)]
     if not fitting:
