@@ -98,6 +98,8 @@ class Case:
     build: Build
     attributes: dict[str, Any] = field(default_factory=dict)
     rank: int | None = None
+    computed: int | None = None
+    """Number of the input that is computed, where the plain form has a constant."""
     note: str = ""
     """What else sets it apart: `lint` has a rule of its own for it, and does not look it up."""
 
@@ -232,7 +234,7 @@ def _convolutions() -> Iterator[Case]:
     yield Case("Conv", conv(3), rank=3)
     yield Case("Conv", conv(5), rank=5)
     yield Case("Conv", conv(4, group=8), note="depthwise")
-    yield Case("Conv", conv(4, computed=True), note="computed weights")
+    yield Case("Conv", conv(4, computed=True), computed=1)
     yield Case("Conv", conv(4, dilations=[2, 2], pads=[2] * 4), note="dilated")
     for rank in (4, 3, 5):
         yield Case(
@@ -307,7 +309,7 @@ def _movements() -> Iterator[Case]:
     yield Case("Tile", plain("Tile", *_SAME, constants=[np.array([1, 1, 2, 2])]))
     index = np.array([0, 2], np.int64)
     yield Case("Gather", plain("Gather", *_SAME, constants=[index], axis=1))
-    yield Case("Gather", _computed_gather, note="computed indices")
+    yield Case("Gather", _computed_gather, computed=1)
     yield Case("GatherElements", plain("GatherElements", 4, 8, constants=[np.zeros((4, 8), np.int64)], axis=1))
     yield Case("GatherND", plain("GatherND", 4, 8, constants=[np.array([[0, 1], [2, 3]])]))
     for reduction in ("none", "add", "mul", "max", "min"):
@@ -531,13 +533,19 @@ class Row:
 
 def described(case: Case) -> dict[str, Any]:
     """The case without its graph and what is not set."""
-    fields = {"op_type": case.op_type, "attributes": case.attributes, "rank": case.rank, "note": case.note}
+    fields = {
+        "op_type": case.op_type,
+        "attributes": case.attributes,
+        "rank": case.rank,
+        "computed": case.computed,
+        "note": case.note,
+    }
     return {name: value for name, value in fields.items() if value not in ({}, None, "")}
 
 
 def identity(row: dict[str, Any]) -> str:
     """What tells one case from another."""
-    return json.dumps([row.get(name) for name in ("op_type", "attributes", "rank", "note")])
+    return json.dumps([row.get(name) for name in ("op_type", "attributes", "rank", "computed", "note")])
 
 
 def by_arch(verdicts: dict[str, list[list[str]]]) -> ByArch:

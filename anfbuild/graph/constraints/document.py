@@ -51,6 +51,7 @@ def _operators() -> Iterator[str]:
 def _name(case: Case) -> str:
     parts = [f"{name}={value}" for name, value in case.attributes.items()]
     parts += [f"rank {case.rank}"] if case.rank is not None else []
+    parts += [f"input {case.computed} computed"] if case.computed is not None else []
     parts += [case.note] if case.note else []
     return f"{case.op_type} ({', '.join(parts)})" if parts else case.op_type
 

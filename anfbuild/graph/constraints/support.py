@@ -50,6 +50,8 @@ class Case:
     """What sets it apart from the plain form."""
     rank: int | None
     """Of the first input, where that sets it apart."""
+    computed: int | None
+    """Number of the input that is computed where the plain form has a constant."""
     note: str
     """What else does; such a case is not looked up."""
     verdicts: Mapping[str, Sequence[Verdict]]
@@ -86,7 +88,9 @@ def _case(row: dict[str, Any]) -> Case:
         precision: [Verdict(unit, reason, tuple(archs.split())) for unit, reason, archs in told]
         for precision, told in row.get("verdicts", {}).items()
     }
-    return Case(row["op_type"], row.get("attributes", {}), row.get("rank"), row.get("note", ""), verdicts)
+    return Case(
+        row["op_type"], row.get("attributes", {}), row.get("rank"), row.get("computed"), row.get("note", ""), verdicts
+    )
 
 
 def verdict(scene: Scene, node: Node) -> tuple[Unit, str]:
@@ -101,10 +105,10 @@ def verdict(scene: Scene, node: Node) -> tuple[Unit, str]:
     if max(ranks, default=0) > MOST_DIMENSIONS:
         return "CPU", f"a value of {max(ranks)} dimensions, the HTP takes {MOST_DIMENSIONS} at most"
     rank = len(scene.shapes[node.input(0)]) if node.input(0) in scene.shapes else None
-    fitting = [case for case in known[node.op_type] if _fits(case, node, rank, scene.opset)]
+    fitting = [case for case in known[node.op_type] if _fits(case, node, rank, scene)]
     if not fitting:
         return "CPU", "the compiler was never asked about this form of the operator"
-    best = max(fitting, key=lambda case: len(case.attributes) + (case.rank is not None))
+    best = max(fitting, key=_detail)
     return told(best, scene.aim)
 
 
@@ -123,10 +127,17 @@ def _names(precision: Precision) -> tuple[str, ...]:
     return _NEAREST.get(precision.name, default)
 
 
-def _fits(case: Case, node: Node, rank: int | None, opset: int) -> bool:
+def _detail(case: Case) -> int:
+    """How many things set the case apart."""
+    return len(case.attributes) + (case.rank is not None) + (case.computed is not None)
+
+
+def _fits(case: Case, node: Node, rank: int | None, scene: Scene) -> bool:
     if case.rank is not None and case.rank != rank:
         return False
-    return all(_stated(node, name, opset) == value for name, value in case.attributes.items())
+    if case.computed is not None and node.input(case.computed) in scene.constant:
+        return False
+    return all(_stated(node, name, scene.opset) == value for name, value in case.attributes.items())
 
 
 def _stated(node: Node, name: str, opset: int) -> Any:
