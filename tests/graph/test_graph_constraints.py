@@ -79,6 +79,20 @@ def test_the_heavy_neighbour_of_a_node_on_the_cpu_is_named() -> None:
     assert "Atanh" in finding.detail  # the compiler's own words
 
 
+@pytest.mark.parametrize(("reader", "unit"), [("Atanh", "CPU"), ("Relu", "HTP")])
+def test_a_transpose_goes_with_what_alone_reads_it(reader, unit) -> None:
+    b = Builder()
+    b.node(reader, [b.node("Transpose", [b.node("Relu", ["x"])], perm=[0, 2, 1], name="t")], "y")
+    placed = {row.node: row.unit for row in look(b.model({"x": [1, 8, 4]}, {"y": None})).placement}
+    assert placed["t"] == unit
+
+
+def test_values_of_many_dimensions_are_on_the_cpu() -> None:
+    result = look(one("Relu", shape=(1, 2, 2, 2, 2, 2)))
+    assert found(result, "cpu-operator") == [("n", None)]
+    assert "6 dimensions" in result.placement[0].reason
+
+
 @pytest.mark.parametrize("domain", ["my.domain", ""])
 def test_an_unknown_operator_is_a_finding(domain) -> None:
     b = Builder()

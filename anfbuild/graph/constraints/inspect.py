@@ -47,4 +47,4 @@ def inspect(
     """
     scene = Scene(model, aim, shapes or {}, outputs)
     found = sorted(findings(scene), key=lambda finding: _ORDER.index(finding.severity))
-    return Inspection(found, list(place(scene)), scene.sizes())
+    return Inspection(found, place(scene), scene.sizes())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Literal
 
 from anfbuild.graph.constraints.operators import goes
@@ -26,10 +25,16 @@ class Placed:
         return dict(vars(self))
 
 
-def place(scene: Scene) -> Iterator[Placed]:
+def place(scene: Scene) -> list[Placed]:
     """A prediction for every node, in the order of the model. The rules must have run."""
-    for node in scene.nodes:
-        yield _place(scene, node)
+    placed = [_place(scene, node) for node in scene.nodes]
+    for node in reversed(scene.of("Transpose")):
+        readers = [placed[reader.position] for name in node.outputs for reader in scene.readers.get(name, ())]
+        if placed[node.position].unit == "HTP" and readers and all(reader.unit == "CPU" for reader in readers):
+            # The compiler drops the Q and DQ between the two, and the Transpose is left on the CPU's side.
+            reason = f"only {readers[0].node} reads it, which is on the CPU"
+            placed[node.position] = dataclasses.replace(placed[node.position], unit="CPU", reason=reason)
+    return placed
 
 
 def _place(scene: Scene, node: Node) -> Placed:
