@@ -146,6 +146,16 @@ def test_sizes_that_the_graph_computes_are_followed() -> None:
     assert [placed.unit for placed in result.placement].count("folded") == 4
 
 
+@pytest.mark.parametrize("op_type", ["ConstantOfShape", "Expand", "Tile"])
+def test_a_few_numbers_that_ask_for_gigabytes_are_not_computed(op_type) -> None:
+    b = Builder()
+    sizes = b.node("Mul", [b.constant(np.array([2**17, 2**17])), b.constant(np.array([1, 1]))])
+    one_ = b.constant(np.ones((1, 1), np.int64))
+    inputs = [sizes] if op_type == "ConstantOfShape" else [one_, sizes]
+    b.node("Add", ["x", b.node("Cast", [b.node(op_type, inputs)], to=TensorProto.FLOAT)], "y")
+    assert look(b.model({"x": [1, 1]}, {"y": None})).placement[-1].unit == "HTP"
+
+
 def test_a_size_that_depends_on_values_is_an_error() -> None:
     b = Builder()
     b.node("Cast", [b.node("NonZero", ["x"], name="n")], "y", to=TensorProto.FLOAT)

@@ -9,13 +9,8 @@ import numpy as np
 
 from anfbuild.graph.constraints.rule import Hit, Severity, rule
 from anfbuild.graph.constraints.scene import Node, Scene
+from anfbuild.graph.passes.exact_resize import RIGHT
 
-RIGHT_NEAREST = {
-    *(("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"), ("half_pixel", "round_prefer_ceil")),
-    *(("align_corners", "round_prefer_floor"), ("align_corners", "round_prefer_ceil")),
-    *(("pytorch_half_pixel", "round_prefer_floor"), ("pytorch_half_pixel", "round_prefer_ceil")),
-}
-"""Coordinate transformation and rounding of a nearest Resize that came out as stated."""
 _CHANNELS = 1
 
 
@@ -78,7 +73,7 @@ def nearest_resize(scene: Scene) -> Iterator[Hit]:
             continue
         coordinates = node.attributes.get("coordinate_transformation_mode", "half_pixel")
         rounding = node.attributes.get("nearest_mode", "round_prefer_floor")
-        if (coordinates, rounding) in RIGHT_NEAREST:
+        if (coordinates, rounding) in RIGHT:
             continue
         kept = coordinates == "tf_crop_and_resize" or node.attributes.get("keep_aspect_ratio_policy", "stretch") != (
             "stretch"

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto
 
 from anfbuild.graph.constraints.rule import Hit, Severity, rule
-from anfbuild.graph.constraints.scene import Node, Scene
+from anfbuild.graph.constraints.scene import Scene
 
 _OTHER_FLOATS: dict[int, str] = {
     TensorProto.FLOAT16: "float16",
@@ -48,16 +48,12 @@ def dynamic_value(scene: Scene) -> Iterator[Hit]:
     if scene.fault is not None or scene.open:  # what follows from a contradiction, or from a guess
         return
     for node in scene.nodes:
-        if not scene.works(node) or not _has_schema(node):
+        if not scene.works(node) or not onnx.defs.has(node.op_type, node.domain):
             continue
         known = all(name in scene.shapes or name in scene.constant for name in node.reads)
         open_ = [name for name in node.outputs if name not in scene.shapes]
         if known and open_ and node.op_type not in ("If", "Loop", "Scan"):
             yield Hit(node, f"value {open_[0]!r}")
-
-
-def _has_schema(node: Node) -> bool:
-    return bool(onnx.defs.has(node.op_type, node.domain))
 
 
 @rule(

@@ -18,7 +18,14 @@ from anfbuild.graph.shapes import infer, known_shapes
 _SMALL = 512
 """Elements of a value up to which it may be a shape, or a part of one."""
 _ROUNDS = 16
-_NOT_RUN = {"Constant", "If", "Loop", "Scan", "RandomNormal", "RandomUniform", "Multinomial", "Bernoulli"}
+_RUN = {
+    *("Abs", "Add", "And", "Cast", "Ceil", "Concat", "ConstantOfShape", "Div", "Equal", "Expand", "Flatten", "Floor"),
+    *("Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Max"),
+    *("Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"),
+    *("Reshape", "Round", "ScatterND", "Sign", "Slice", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Unsqueeze"),
+    "Where",
+}
+"""Operators that sizes are computed with. None makes more than the product of what it reads, but for those below."""
 
 
 def resolve(model: onnx.ModelProto) -> None:
@@ -85,7 +92,7 @@ def _compute(
         return np.array(shapes[node.input[0]][bounds.get("start") : bounds.get("end")], np.int64)
     if node.op_type == "Size" and node.input[0] in shapes:
         return np.array(math.prod(shapes[node.input[0]]), np.int64)
-    if node.op_type in _NOT_RUN or any(name and name not in values for name in node.input):
+    if node.op_type not in _RUN or any(name and name not in values for name in node.input):
         return None
     made = shapes.get(node.output[0])
     if made is not None and math.prod(made) > _SMALL:
