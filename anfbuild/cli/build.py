@@ -58,6 +58,8 @@ class Outcome:
     """The steps of the goal, each after what it needs."""
     failed: str | None = None
     """The step that broke."""
+    files: Sequence[str] = ()
+    """What was exported, as paths in `folder`. Something else may lie there too."""
 
     @property
     def summary(self) -> list[tuple[str, str, str]]:
@@ -92,9 +94,9 @@ def build(
     """Bring the recipe's goal up to date and export it.
 
     `folder` is where the files go, by default `artifacts/builds/NAME/<key12>`; `latest` moves the link of that name
-    beside it to this build, if that is a whole one. `lock` is `--lock`, to write what was built into the recipe's lock,
-    or `--locked`, to hold the build to it; `remote` shares results with others. Raises nothing that a user can cause:
-    errors are in the outcome.
+    beside it to this build, if that is a whole one and does not break its lock. `lock` is `--lock`, to write what was
+    built into the recipe's lock, or `--locked`, to hold the build to it; `remote` shares results with others. Raises
+    nothing that a user can cause: errors are in the outcome.
     KeyboardInterrupt passes.
     """
     started = time.perf_counter(), time.process_time()
@@ -109,7 +111,12 @@ def build(
         if not run.run(goal):
             assert isinstance(run.error, AnfbuildError)
             raise run.error
-        return finish(_export(run, recipe, builds, folder, latest, started))
+        exported = _export(run, recipe, builds, folder, started)
+        outcome = finish(exported)
+        breaks_lock = lock == "--locked" and outcome.error is not exported.error
+        if latest and goal == "report" and exported.folder is not None and not breaks_lock:
+            _point(builds / "latest", exported.folder.name)
+        return outcome
     except (AnfbuildError, OSError) as error:
         told = located(error if isinstance(error, AnfbuildError) else _unwritten(error, folder or builds), recipe)
         told.__cause__ = error
@@ -140,7 +147,7 @@ def _finish(run: Build, recipe: Recipe, project: Path, lock: str | None) -> Call
     def finish(outcome: Outcome) -> Outcome:
         if outcome.error is not None or outcome.folder is None:
             return outcome
-        found = locks.made(run, recipe, outcome.folder, store)
+        found = locks.made(run, recipe, outcome.folder, outcome.files, store)
         try:
             if entry is not None:
                 locks.check_made(entry, found, there, name)
@@ -148,7 +155,8 @@ def _finish(run: Build, recipe: Recipe, project: Path, lock: str | None) -> Call
                 with store.lock(f"lock-of-{recipe.name}"):
                     locks.save(locks.load(recipe.name, project), name, found)
         except AnfbuildError as error:
-            (outcome.folder / f"{recipe.name}.anf").unlink(missing_ok=True)  # as after a missed gate
+            if entry is not None:
+                (outcome.folder / f"{recipe.name}.anf").unlink(missing_ok=True)  # as after a missed gate
             return dataclasses.replace(outcome, exit_code=error.exit_code, error=error)
         return outcome
 
@@ -198,7 +206,9 @@ def _code(memo: Path) -> CodeIndex:
 
 def store_root(project: Path) -> Path:
     """$ANFBUILD_CACHE, or artifacts/store in the project."""
-    return Path(os.environ.get("ANFBUILD_CACHE") or project / "artifacts" / "store").absolute()
+    given = os.environ.get("ANFBUILD_CACHE")
+    # A `~` in quotes, or in the file of a CI service, comes here as it is.
+    return Path(os.path.expanduser(given) if given else project / "artifacts" / "store").absolute()  # noqa: PTH111
 
 
 def host() -> dict[str, str]:
@@ -220,18 +230,15 @@ def print_event(event: Event, console: Console) -> None:
     console.print(f"{event.step:<10} {end}")
 
 
-def _export(
-    run: Build, recipe: Recipe, builds: Path, folder: Path | None, latest: bool, started: tuple[float, float]
-) -> Outcome:
+def _export(run: Build, recipe: Recipe, builds: Path, folder: Path | None, started: tuple[float, float]) -> Outcome:
     goal = recipe.config["goal"]
     key = run.result(goal).key
     target = folder or builds / key[:12]
     target.mkdir(parents=True, exist_ok=True)
-    results = _export_report(run, recipe, target) if goal == "report" else _export_goal(run, goal, target)
+    export = _export_report if goal == "report" else _export_goal
+    results, files = export(run, recipe, target)
     steps = _steps(run)
     _write_run(steps, recipe, target, key, started)
-    if latest and goal == "report":
-        _point(builds / "latest", target.name)
     missed = [gate for gate in (results or {}).get("gates", []) if gate["passed"] is False]
     error = None
     if missed:
@@ -242,28 +249,34 @@ def _export(
             remedy="No package was exported. Change the recipe, or its gates.",
         )
     planned = run.ancestors(goal)
-    return Outcome(recipe.name, error.exit_code if error else 0, key, target, results, steps, error, planned)
+    code = error.exit_code if error else 0
+    return Outcome(recipe.name, code, key, target, results, steps, error, planned, files=files)
 
 
-def _export_report(run: Build, recipe: Recipe, target: Path) -> dict[str, Any]:
+def _export_report(run: Build, recipe: Recipe, target: Path) -> tuple[dict[str, Any], list[str]]:
+    """results.json, and the names of the files."""
+    files = []
     for step, file, name in EXPORTS:
         if file in run.result(step).files:
             run.export(step, file, target / name)
+            files.append(name)
     results: dict[str, Any] = json.loads((target / "results.json").read_text(encoding="utf-8"))
     archive = target / f"{recipe.name}.anf"
     if all(gate["passed"] is not False for gate in results["gates"]):
         run.export("package", "package.anf", archive)
+        files.append(archive.name)
     else:
         archive.unlink(missing_ok=True)
-    return results
+    return results, files
 
 
-def _export_goal(run: Build, goal: str, target: Path) -> dict[str, Any] | None:
-    for file in run.result(goal).files:
-        path = target / goal / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        run.export(goal, file, path)
-    return None
+def _export_goal(run: Build, recipe: Recipe, target: Path) -> tuple[None, list[str]]:
+    """No results, and the names of the files."""
+    goal = recipe.config["goal"]
+    files = {f"{goal}/{file}": file for file in run.result(goal).files}
+    for name, file in files.items():
+        run.export(goal, file, target / name)
+    return None, list(files)
 
 
 def _steps(run: Build) -> list[dict[str, Any]]:

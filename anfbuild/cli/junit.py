@@ -21,13 +21,14 @@ _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def check(file: str, project: Path) -> Path:
-    """Where the report goes; its folder is made. Raises RecipeError where it cannot be."""
+    """Where the report goes; its folder is made. A link stays one. Raises RecipeError where it cannot be."""
     path = project / file
     try:
+        path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
-        problem = "it is a folder" if path.is_dir() else None
-    except OSError as error:
-        problem = error.strerror or str(error)
+        problem = "it is no file" if path.exists() and not path.is_file() else None  # no device is to be replaced
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
     if problem:
         raise RecipeError(
             f"the report cannot be written: {problem}", where=f"--junit {file}", remedy="Name a file in a folder."

@@ -31,6 +31,7 @@ from typing import Any
 
 from anfbuild.atomic import replacing
 from anfbuild.engine.entry import format_entry, parse_entry
+from anfbuild.engine.faults import disk_remedy
 from anfbuild.engine.files import CHUNK, NotRegular, copy_verified, hash_regular, read_regular
 from anfbuild.engine.key import canonical
 from anfbuild.engine.result import Result, is_inside
@@ -77,11 +78,7 @@ class Store:
             self.quarantine(path)
             return None
         except OSError as error:
-            raise StepError(
-                f"the store cannot be read: {error.strerror}",
-                where=str(error.filename or self.root),
-                remedy="Set ANFBUILD_CACHE to a folder that this user can read and write.",
-            ) from error
+            raise self._unusable(error) from error
         return found
 
     def commit(self, key: str, folder: Path, meta: Mapping[str, Any], *, private: bool = False) -> Result:
@@ -322,6 +319,10 @@ class Store:
             raise Damaged(sha) from error
         except NotRegular:
             pass
+        except OSError as error:
+            if error.filename == str(self.blob(sha)):
+                raise self._unusable(error) from error
+            raise
         self.quarantine(self.blob(sha))
         raise Damaged(sha)
 
@@ -340,6 +341,8 @@ class Store:
             return hash_regular(self.blob(sha)) == sha
         except (FileNotFoundError, NotRegular):
             return False
+        except OSError as error:
+            raise self._unusable(error) from error
 
     def write(self, path: Path, data: bytes) -> None:
         """Write a file of the store, atomically, replacing what was there."""
@@ -351,11 +354,25 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StepError(
-                f"the store's folder cannot be made: {error.strerror}",
-                where=str(folder),
-                remedy="Set ANFBUILD_CACHE to a folder that this user can write.",
-            ) from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: OSError) -> StepError:
+        """What is wrong with the place in the store that could not be used."""
+        place = Path(error.filename or self.root)
+        for folder in (place, *place.parents):
+            if isinstance(error, NotADirectoryError | FileExistsError) and os.path.lexists(folder):
+                if folder.is_dir():
+                    break
+                return StepError(
+                    "a folder of the store should be here, and something else is",
+                    where=str(folder),
+                    remedy="Remove it, what is lost is built again; or set ANFBUILD_CACHE to another folder.",
+                )
+        return StepError(
+            f"the store cannot be used: {error.strerror}",
+            where=str(place),
+            remedy=disk_remedy(error),
+        )
 
 
 def _refuse_odd_files(folder: Path) -> None:

@@ -18,8 +18,6 @@ from anfbuild.engine.store import Store
 from anfbuild.engine.why import flatten
 from anfbuild.recipe import Recipe
 
-_NOT_LOCKED = ("run.json", "job.json", "state.json")
-"""Files of a build's folder that tell of the run."""
 _VERSIONS = "host.versions"
 """The version matrix as found: what is required is the recipe's, what is found is a tool."""
 
@@ -43,8 +41,8 @@ def asked(run: Build, recipe: Recipe) -> tuple[dict[str, Any], dict[str, str]]:
     return config, tools
 
 
-def made(run: Build, recipe: Recipe, folder: Path, store: Store) -> Entry:
-    """The entry of a build whose steps all have results, and whose files are in `folder`."""
+def made(run: Build, recipe: Recipe, folder: Path, files: Iterable[str], store: Store) -> Entry:
+    """The entry of a build whose steps all have results, and whose `files` are in `folder`."""
     config, tools = asked(run, recipe)
     steps = run.ancestors(recipe.config["goal"])
     fetched = run.result("fetch") if "fetch" in steps else None
@@ -55,7 +53,7 @@ def made(run: Build, recipe: Recipe, folder: Path, store: Store) -> Entry:
         cpu_class=_cpu_class(store, [run.result(step).key for step in steps]),
         source={} if fetched is None else {"files": fetched.digest(), "model": fetched.digest("model")},
         data={} if data is None else {name: data.digest(name) for name in _folders(data)},
-        outputs=_outputs(folder),
+        outputs={name: hash_regular(folder / name) for name in sorted(files)},
         figures=_figures(folder / "results.json"),
         tolerance=TOLERANCE,
     )
@@ -69,11 +67,6 @@ def _cpu_class(store: Store, keys: Iterable[str]) -> str:
     """The class that the results were made on; several are joined, since bytes can then be told from none of them."""
     classes = {str(store.meta(key).get("host", {}).get("cpu_class", "unknown")) for key in keys}
     return "+".join(sorted(classes))
-
-
-def _outputs(folder: Path) -> dict[str, str]:
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in _NOT_LOCKED]
-    return {path.relative_to(folder).as_posix(): hash_regular(path) for path in files}
 
 
 def _figures(path: Path) -> dict[str, float]:

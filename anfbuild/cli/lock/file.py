@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -91,6 +92,7 @@ def load(recipe: str, project: Path) -> Lock:
         )
     if told["recipe"] != recipe:
         raise RecipeError(f"this is the lock of recipe {told['recipe']!r}", where=document.place("recipe"))
+    _expect_json(document, "", told)
     entries = {name: _entry(document, f"entries.{name}", value) for name, value in told["entries"].items()}
     return Lock(path, recipe, entries, document)
 
@@ -137,7 +139,23 @@ def _entry(document: Document, at: str, value: Any) -> Entry:
     for key, number in numbers.items():
         if not is_number(number):
             raise _wrong(document, f"{at}.{key}", "a number", number)
+    if value["tolerance"] < 0:
+        raise _wrong(document, f"{at}.tolerance", "a number from 0", value["tolerance"])
     return Entry(**value)
+
+
+def _expect_json(document: Document, at: str, value: Any) -> None:
+    """Refuse what a lock never holds: a key that is no text, a number that is not finite."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise _wrong(document, f"{at}.{key}".lstrip("."), "a name in quotes", key)
+            _expect_json(document, f"{at}.{key}".lstrip("."), item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _expect_json(document, f"{at}[{index}]", item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise _wrong(document, at, "a finite number", value)
 
 
 def _expect(document: Document, at: str, value: Any, kinds: Mapping[str, type]) -> None:
