@@ -140,7 +140,7 @@ class Store:
             with suppress(OSError):
                 dated.append((path.stat().st_mtime, path))
         documents = [_load_mapping(path) for _, path in sorted(dated, reverse=True)]
-        return [document for document in documents if document]
+        return [document for document in documents if _is_build(document)]
 
     # ---- bytes
 
@@ -392,6 +392,14 @@ def _load_mapping(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _is_build(document: Mapping[str, Any]) -> bool:
+    """Whether a document is one that `record` wrote."""
+    kinds = {"recipe": str, "goal": str, "steps": dict, "private": list}
+    if not all(isinstance(document.get(name), kind) for name, kind in kinds.items()):
+        return False
+    return all(isinstance(text, str) for text in [*document["steps"].values(), *document["private"]])
 
 
 def _note_use(path: Path) -> None:

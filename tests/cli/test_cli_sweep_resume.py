@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +85,32 @@ def test_what_cannot_be_gone_on_with(project: Path, build: Any, capsys: pytest.C
     (folder / "sweep.json").write_text('{"format": 9}')
     assert main(["-m", "--resume", "latest"], build=build) == 2
     assert str(folder / "sweep.json") in capsys.readouterr().err
+    (folder / "sweep.json").unlink()
+    os.mkfifo(folder / "sweep.json")
+    assert main(["-m", "--resume", "latest"], build=build) == 2
+    assert str(folder / "sweep.json") in capsys.readouterr().err
     assert not build.calls
 
 
-def test_a_damaged_record_counts_as_none(project: Path, build: Any) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "null",
+        "[" * 100_000,
+        '{"job": 1, "exit_code": 0}',
+        '{"job": 1, "exit_code": 0, "overrides": 3}',
+        '{"job": 1, "exit_code": 0, "overrides": [], "error": {"what": 4}}',
+        '{"job": 1, "exit_code": 0, "overrides": [], "latency_ms": "x"}',
+        None,
+    ],
+)
+def test_a_damaged_record_counts_as_none(project: Path, build: Any, text: str | None) -> None:
     assert main(["-m", "+recipe=plain", "dataset.samples=4,6"], build=build) == 0
-    (newest(project) / "001-dataset.samples_6" / "job.json").write_text("{")
+    folder = newest(project) / "001-dataset.samples_6"
+    for file in ("job.json", "state.json"):
+        (folder / file).unlink()
+        os.mkfifo(folder / file) if text is None else (folder / file).write_text(text)
     build.calls.clear()
     assert main(["-m", "--resume", "latest"], build=build) == 0
     assert samples(build) == [6]
