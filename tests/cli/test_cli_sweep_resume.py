@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,31 @@ def test_a_damaged_record_counts_as_none(project: Path, build: Any, text: str | 
     build.calls.clear()
     assert main(["-m", "--resume", "latest"], build=build) == 0
     assert samples(build) == [6]
+
+
+def test_a_job_whose_record_cannot_be_kept_is_no_success(
+    project: Path, build: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,6"], build=build) == 0
+    place = newest(project) / "001-dataset.samples_6"
+    shutil.rmtree(place)
+    place.touch()
+    assert main(["-m", "--resume", "latest"], build=build) == 1
+    assert "no record could be kept of job 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["results.json", "results.csv", ".lock"])
+def test_something_else_in_the_place_of_a_sweeps_file_is_named(
+    project: Path, build: Any, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,6"], build=build) == 0
+    place = newest(project) / name
+    place.unlink(missing_ok=True)
+    place.mkdir()
+    assert main(["-m", "--resume", "latest"], build=build) == 1
+    error = capsys.readouterr().err
+    assert f"{place}: the sweep's folder cannot be used: " in error
+    assert "Make it writable" in error
 
 
 def test_a_launcher_that_is_not_installed_is_named_with_its_extra(
