@@ -49,9 +49,9 @@ def test_a_sweep_goes_on_with_what_has_no_record(project: Path, build: Any, caps
 
 
 def test_jobs_are_those_of_the_start_whatever_a_glob_matches_now(project: Path, build: Any) -> None:
-    assert main(["-m", "+recipe=glob(p*)", "dataset.samples=4,102"], build=build) == 1
+    assert main(["-m", "+recipe=glob(pl*)", "dataset.samples=4,102"], build=build) == 1
     (project / "recipes" / "another.yaml").write_text("defaults: [/recipe/plain, _self_]\n")
-    (project / "recipes" / "p0.yaml").write_text("defaults: [/recipe/plain, _self_]\n")
+    (project / "recipes" / "pl0.yaml").write_text("defaults: [/recipe/plain, _self_]\n")
     build.calls.clear()
     build.mended = True
     assert main(["-m", "--resume", "latest"], build=build) == 0
