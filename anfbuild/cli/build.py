@@ -22,6 +22,7 @@ from anfbuild.cli.remotes import shared
 from anfbuild.cli.seam import describe
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
+from anfbuild.engine.instances import Part, part_of
 from anfbuild.engine.memo import Memo
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.store import Store
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
 PACKAGE = Path(anfbuild.__file__).parent
 
 EXPORTS = (
-    ("report", "results.json", "results.json"),
-    ("report", "report.html", "report.html"),
-    ("quantize", "encodings.json", "encodings.json"),
-    ("prepare", "placement.csv", "placement.csv"),
+    ("report", "results.json"),
+    ("report", "report.html"),
+    ("quantize", "encodings.json"),
+    ("prepare", "placement.csv"),
 )
-"""(step, its file, name in the build's folder); a file that the step did not leave is passed over."""
+"""(step, its file); one that the step did not leave is passed over. The files of a component are in its own folder."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,9 +119,10 @@ def build(
             _point(builds / "latest", exported.folder.name)
         return outcome
     except (AnfbuildError, OSError) as error:
-        told = located(error if isinstance(error, AnfbuildError) else _unwritten(error, folder or builds), recipe)
-        told.__cause__ = error
         failed = next((event.step for event in run.events if event.kind == "failed"), None) if run else None
+        known = error if isinstance(error, AnfbuildError) else _unwritten(error, folder or builds)
+        told = located(known, recipe, part_of(failed or ""))
+        told.__cause__ = error
         steps = _steps(run) if run else ()
         return Outcome(recipe.name, told.exit_code, steps=steps, error=told, planned=planned, failed=failed)
     except KeyboardInterrupt:
@@ -177,25 +179,34 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None], remote:
     Raises RecipeError, VersionError.
     """
     from anfbuild.qnn.availability import compiler
-    from anfbuild.steps import GRAPH
+    from anfbuild.steps import GRAPH, JOINT
 
-    config = recipe.config
     store = Store(store_root(project))
-    private = {
-        *(("fetch",) if config["source"]["private"] else ()),
-        *(("assets", "dataset") if config["dataset"]["private"] else ()),
-    }
+    found = {"host": {"versions": check(recipe.config), **compiler()}}
+    parts = {name: Part({**config, **found}, f"components.{name}.") for name, config in recipe.components.items()}
+    private = {step for name, config in recipe.components.items() for step in _private(config, f"[{name}]")}
     return Build(
         recipe.name,
         GRAPH,
-        {**config, "host": {"versions": check(config), **compiler()}},
+        {**recipe.config, **found},
         Cache(store, remote),
         project=project,
         code=_code(store.memo_file),
         notify=notify,
-        private=private,
+        private=private if parts else _private(recipe.config),
         host=host,
+        parts=parts,
+        joint=JOINT,
     )
+
+
+def _private(config: Mapping[str, Any], instance: str = "") -> set[str]:
+    """The steps that make what must not leave this machine."""
+    steps = (
+        *(("fetch",) if config["source"]["private"] else ()),
+        *(("assets", "dataset") if config["dataset"]["private"] else ()),
+    )
+    return {f"{step}{instance}" for step in steps}
 
 
 @functools.cache
@@ -232,7 +243,8 @@ def print_event(event: Event, console: Console) -> None:
 
 def _export(run: Build, recipe: Recipe, builds: Path, folder: Path | None, started: tuple[float, float]) -> Outcome:
     goal = recipe.config["goal"]
-    key = run.result(goal).key
+    key = run.goal_key(goal)
+    assert key is not None, "the goal was reached"
     target = folder or builds / key[:12]
     target.mkdir(parents=True, exist_ok=True)
     export = _export_report if goal == "report" else _export_goal
@@ -242,7 +254,9 @@ def _export(run: Build, recipe: Recipe, builds: Path, folder: Path | None, start
     missed = [gate for gate in (results or {}).get("gates", []) if gate["passed"] is False]
     error = None
     if missed:
-        names = ", ".join(f"{g['name']} is {g['value']}, limit {g['direction']} {g['limit']}" for g in missed)
+        from anfbuild.report.gates import gate_name
+
+        names = ", ".join(f"{gate_name(g)} is {g['value']}, limit {g['direction']} {g['limit']}" for g in missed)
         error = GateError(
             f"{len(missed)} gate(s) missed: {names}",
             where=str(target / "report.html"),
@@ -256,10 +270,11 @@ def _export(run: Build, recipe: Recipe, builds: Path, folder: Path | None, start
 def _export_report(run: Build, recipe: Recipe, target: Path) -> tuple[dict[str, Any], list[str]]:
     """results.json, and the names of the files."""
     files = []
-    for step, file, name in EXPORTS:
-        if file in run.result(step).files:
-            run.export(step, file, target / name)
-            files.append(name)
+    for step, file in EXPORTS:
+        for member in run.members(step):
+            if file in run.result(member).files:
+                files.append(_below(part_of(member), file))
+                run.export(member, file, _place(target / files[-1]))
     results: dict[str, Any] = json.loads((target / "results.json").read_text(encoding="utf-8"))
     archive = target / f"{recipe.name}.anf"
     if all(gate["passed"] is not False for gate in results["gates"]):
@@ -272,11 +287,22 @@ def _export_report(run: Build, recipe: Recipe, target: Path) -> tuple[dict[str, 
 
 def _export_goal(run: Build, recipe: Recipe, target: Path) -> tuple[None, list[str]]:
     """No results, and the names of the files."""
-    goal = recipe.config["goal"]
-    files = {f"{goal}/{file}": file for file in run.result(goal).files}
-    for name, file in files.items():
-        run.export(goal, file, target / name)
-    return None, list(files)
+    files = []
+    for member in run.members(recipe.config["goal"]):
+        for file in run.result(member).files:
+            files.append(f"{member.partition('[')[0]}/{_below(part_of(member), file)}")
+            run.export(member, file, _place(target / files[-1]))
+    return None, files
+
+
+def _below(part: str | None, file: str) -> str:
+    """The file's name in the build's folder: below the component's name where there are several."""
+    return f"{part}/{file}" if part else file
+
+
+def _place(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def _steps(run: Build) -> list[dict[str, Any]]:

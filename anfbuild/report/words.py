@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anfbuild.report.gates import why
@@ -44,6 +44,11 @@ def interval(bounds: list[float] | None, unit: str = "") -> str:
 def counted(number: int | None, noun: str) -> str:
     """Such as "1 sample", "16 samples"."""
     return f"{figure(number)} {noun}" if number == 1 else f"{figure(number)} {noun}s"
+
+
+def one_or_all(names: Sequence[str]) -> str:
+    """The name that all have, or every one of them: "int8", "int8+a16w8"."""
+    return names[0] if len(set(names)) == 1 else "+".join(names)
 
 
 def verdict(results: Mapping[str, Any]) -> list[str]:

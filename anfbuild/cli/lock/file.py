@@ -18,6 +18,7 @@ from anfbuild.errors import RecipeError, StepError
 from anfbuild.recipe import Recipe
 from anfbuild.recipe.document import Document, read
 from anfbuild.recipe.files import LOCK_SUFFIX
+from anfbuild.report.words import one_or_all
 
 FORMAT = 1
 _MOST_BYTES = 8_000_000
@@ -69,8 +70,9 @@ def lock_path(recipe: str, project: Path) -> Path:
 
 
 def entry_name(recipe: Recipe) -> str:
-    """The target and scheme of a recipe, as the lock calls them: `sm8650/int8_per_channel`."""
-    return f"{recipe.config['target']['soc']}/{recipe.config['quantization']['scheme']}"
+    """The target and scheme of a recipe, as the lock calls them: `sm8650/int8_per_channel`, `sm8650/int8+a16w8`."""
+    schemes = [config["quantization"]["scheme"] for config in (recipe.components or {"main": recipe.config}).values()]
+    return f"{recipe.config['target']['soc']}/{one_or_all(schemes)}"
 
 
 def load(recipe: str, project: Path) -> Lock:
