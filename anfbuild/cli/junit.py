@@ -14,6 +14,7 @@ from xml.etree import ElementTree as Xml
 
 from anfbuild.atomic import replacing
 from anfbuild.errors import RecipeError, StepError
+from anfbuild.report.gates import gate_name
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold, not even escaped."""
@@ -93,14 +94,14 @@ def _step(
 
 
 def _gate(suite: Xml.Element, name: str, gate: Mapping[str, Any]) -> None:
-    case = _case(suite, f"{name}.gates", f"{gate['name']} {gate['direction']}")
+    case = _case(suite, f"{name}.gates", f"{gate_name(gate)} {gate['direction']}")
     told = f"{gate['value']} {gate['unit']}".strip() + f", limit {gate['direction']} {gate['limit']}"
     if gate["passed"] is None:
         _outcome(case, "skipped", str(gate.get("reason") or "not judged"))
     elif gate["passed"]:
         Xml.SubElement(case, "system-out").text = _text(told)
     else:
-        _outcome(case, "failure", f"{gate['name']} is {told}")
+        _outcome(case, "failure", f"{gate_name(gate)} is {told}")
 
 
 def _case(suite: Xml.Element, classname: str, name: str, seconds: float | None = None) -> Xml.Element:
