@@ -58,10 +58,11 @@ def check_manifest(manifest: Mapping[str, Any], where: str) -> None:
             where=where,
         )
     for name, model in models(manifest).items():
+        at = f"components.{name}." if "components" in manifest else ""
         for role, member in model["entry"].items():
             if member not in manifest["files"]:
                 raise StepError(
-                    f"{MANIFEST}: entry.{role} of {name} names {member!r}, which is not in the package",
+                    f"{MANIFEST}: {at}entry.{role} names {member!r}, which is not in the package",
                     where=where,
                     choices=sorted(manifest["files"]),
                 )

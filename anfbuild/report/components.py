@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anfbuild.report.gates import GATES, Verdict, judge
-from anfbuild.report.results import NOT_FINITE, Limits, explain_nulls, results, validate
+from anfbuild.report.results import INFINITE, NAN, Limits, explain_nulls, results, validate
 from anfbuild.report.words import one_or_all
 
 GROUPS = (
@@ -25,6 +25,8 @@ _WORST = {"accuracy": "drop_abs", "agreement": "rms_lsb"}
 
 _ADDED: dict[str, Callable[[Sequence[Any]], Any]] = {"partitions": max, "calibrated": all}
 """How figures come together that are no sums: a model's own pieces are what a gate means."""
+
+_NOT_FINITE = "the figure is not a finite number"
 
 _BY_COMPONENT = {name for name, gate in GATES.items() if gate.pointer.split("/")[1] in _WORST} | {"partitions"}
 """Gates that every component has to hold; the others judge totals."""
@@ -84,7 +86,7 @@ def join(
         for name, own in documents.items()
         for pointer, why in own["reasons"].items()
     }
-    known |= {f"/gates/{index}": gate.get("reason", NOT_FINITE) for index, gate in enumerate(document["gates"])}
+    known |= {f"/gates/{index}": gate.get("reason", _NOT_FINITE) for index, gate in enumerate(document["gates"])}
     document["reasons"] = explain_nulls(document, document["reasons"], known)
     validate(document)
     return document
@@ -168,7 +170,7 @@ def _of_components(documents: Mapping[str, Mapping[str, Any]]) -> list[dict[str,
 def _counted(verdict: Verdict) -> dict[str, Any]:
     """The verdict; a figure that is no finite number, and so became null in the results judged, misses every limit."""
     found: dict[str, Any] = dict(verdict)
-    if NOT_FINITE in found.get("reason", ""):
+    if found.get("reason", "").endswith((NAN, INFINITE)):
         found |= {"passed": False}
         del found["reason"]
     return found

@@ -64,8 +64,8 @@ _FIGURES: dict[str, dict[str, Any]] = {
 }
 _ENOUGH = 300
 
-NOT_FINITE = "the figure is not a finite number"
-"""Begins the reason of a null that was NaN or infinite when it was judged."""
+NAN, INFINITE = "the figure is not a number (NaN)", "the figure is infinite"
+"""The reasons of a null that was no finite number when it was judged."""
 
 
 def results(
@@ -212,7 +212,7 @@ def explain_nulls(document: Mapping[str, Any], *reasons: Mapping[str, str]) -> d
 def _not_finite(value: object) -> str:
     if not isinstance(value, float) or math.isfinite(value):
         return ""
-    return f"{NOT_FINITE}: {'NaN' if math.isnan(value) else 'infinite'}"
+    return NAN if math.isnan(value) else INFINITE
 
 
 def _finite(value: Any) -> Any:
