@@ -46,6 +46,9 @@ from anfbuild.recipe.shorthand import CHOOSABLE
 _NEEDED = {field.name for field in dataclasses.fields(Config)} | {"task.kind"}
 """Keys that no recipe is without, and that OmegaConf would remove all the same."""
 
+_INSTANCE = re.compile(r"(\+{0,2}goal=)(\w+\[\w+\])")
+"""A goal that is a step of one component, which Hydra's grammar would have in quotes within those of the shell."""
+
 _SHARED = tuple(key for key in ALL if key != KEY and (key not in COMPONENT or key == "gates"))
 """What stands at the top of a recipe of several components, for all of them."""
 
@@ -147,7 +150,7 @@ def parse(overrides: Sequence[str], loader: ConfigLoaderImpl | None = None) -> l
         refuse_code(key.rpartition(".")[2].lstrip("+~"), COMMAND_LINE, is_key=True)
     parser = OverridesParser.create(config_loader=loader)
     try:
-        return parser.parse_overrides(list(overrides))
+        return parser.parse_overrides([_INSTANCE.sub(r"\1'\2'", text) for text in overrides])
     except RecursionError as error:
         raise RecipeError("an override is nested too deep", where=COMMAND_LINE, remedy="Remove brackets.") from error
     except ValueError as error:  # Python's own, of a number of thousands of digits

@@ -118,9 +118,9 @@ def _total(group: str, documents: Mapping[str, Mapping[str, Any]], reasons: dict
         return {"reason": f"the figures of the components do not have one source, but {', '.join(sorted(sources))}"}
     total: dict[str, Any] = {"source": next(iter(sources), None)}
     for figure in next(iter(own.values())):
-        if figure in ("source", "share"):
-            continue
         values = [part[figure] for part in own.values()]
+        if figure == "share" or (figure == "source" and sources):
+            continue
         if None in values:
             name = list(own)[values.index(None)]
             reasons[f"/{group}/{figure}"] = f"{name}: {documents[name]['reasons'][f'/{group}/{figure}']}"

@@ -113,6 +113,11 @@ def test_places_are_those_of_the_component_of_its_choice_or_of_the_recipe(two: C
     assert place("gates.latency_ms") == "recipes/two.yaml:6"
 
 
+def test_a_goal_may_be_a_step_of_a_component(two: Callable[..., Recipe]) -> None:
+    for goal in ("goal=convert[landmark]", "goal='convert[landmark]'", "goal=convert"):
+        assert two(goal).config["goal"] == goal.partition("=")[2].strip("'")
+
+
 def test_it_is_remembered(two: Callable[..., Recipe], tmp_path: Path) -> None:
     first = two(memory=tmp_path / "memory")
     again = two(memory=tmp_path / "memory")

@@ -61,8 +61,8 @@ def test_totals_and_the_worst(parts: dict[str, Any], other: dict[str, Any]) -> N
     assert document["agreement"]["component"] == "left"
     assert document["package"] == PACKAGE
     assert document["quantization"] == "int8_per_channel+a16w8"
-    calibration = document["calibration"]
-    assert (calibration["samples"], calibration["dataset"], calibration["synthetic"]) == (
+    told = document["calibration"]
+    assert (told["samples"], told["dataset"], told["synthetic"]) == (
         8,
         "synthetic_text+folder",
         True,

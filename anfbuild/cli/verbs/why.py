@@ -14,6 +14,7 @@ from anfbuild.cli.build import make, store_root
 from anfbuild.cli.console import Console
 from anfbuild.cli.located import located
 from anfbuild.cli.single import single_recipe
+from anfbuild.engine.run import Build
 from anfbuild.engine.store import Store
 from anfbuild.engine.why import Earlier, Explanation, Reason, explain
 from anfbuild.errors import AnfbuildError, RecipeError, did_you_mean
@@ -36,7 +37,7 @@ def run(arguments: Arguments, project: Path, console: Console) -> tuple[int, dic
         build = make(recipe, project, lambda _: None)
         try:
             store = Store(store_root(project))
-            found = [explain(build, store, member) for member in build.members(step)]
+            found = [explain(build, store, member) for member in _members(build, step)]
         finally:
             build.close()
     except AnfbuildError as error:
@@ -45,6 +46,14 @@ def run(arguments: Arguments, project: Path, console: Console) -> tuple[int, dic
         _tell(explanation, console)
     documents = [document(explanation) for explanation in found]
     return 0, documents[0] if found[0].step == step else {"step": step, "components": documents}
+
+
+def _members(build: Build, step: str) -> list[str]:
+    try:
+        return build.members(step)
+    except RecipeError as error:
+        error.where = "command line"
+        raise
 
 
 def _tell(found: Explanation, console: Console) -> None:
