@@ -42,7 +42,7 @@ FILES: dict[str, set[str]] = {
     "graph/passes/fold_affine.py": {"convert"},
     "simulator/roofline.py": {"simulate"},
     "sources/wheel.py": {"assets", "fetch"},
-    "qnn/worker.py": VENDOR,
+    "worker.py": VENDOR,
     "qnn/session.py": VENDOR,
 }
 """File of the package -> the steps whose code it is part of."""

@@ -33,7 +33,7 @@ SHIFT = "ANFBUILD_SHIFT_S"
 """Seconds that the clock is ahead by."""
 THREADS = "ANFBUILD_THREADS"
 """The one variable that steps may ask for: how many cores to use. The two places differ in it."""
-WORKERS = "qnn/process.py"
+WORKERS = "anfbuild/confined.py"
 """Hands the whole environment on to the worker, which is watched itself."""
 
 

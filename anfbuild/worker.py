@@ -1,32 +1,32 @@
-"""The worker process: `python worker.py PID`, in its private folder, with `request.json` in it, PID its parent's.
+"""A worker process: `python worker.py PID MODULE`, in its private folder, with `request.json` in it.
 
-It is started as a file, so that it is bound to its parent before anything of the package is imported.
-Writes `response.json` last: its presence says that the task ran to its end. A refusal by vendor code is a response
-too, `{"error": {"kind": …, "message": …}}`.
+PID is its parent's, MODULE has the `TASKS` that it can be asked for. It is started as a file, so that it is bound to its
+parent before anything of the package is imported.
+Writes `response.json` last: its presence says that the task ran to its end. A refusal by the code that is run is a
+response too, `{"error": {"kind": …, "message": …}}`.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import signal
 import sys
 from pathlib import Path
 
+REQUEST, RESPONSE = "request.json", "response.json"
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main() -> None:
     """Does the task of `request.json` in the current directory."""
     _die_with(parent=int(sys.argv[1]))
-    from anfbuild.qnn.process import REQUEST, RESPONSE
-
     request = json.loads(Path(REQUEST).read_text(encoding="utf-8"))
-    from anfbuild.qnn import session  # vendor code: only after the process is bound to its parent
-
+    tasks = importlib.import_module(sys.argv[2]).TASKS  # others' code: only after the process is bound to its parent
     try:
-        response = session.TASKS[request["task"]](request)
+        response = tasks[request["task"]](request)
     except Exception as error:
         response = {"error": {"kind": type(error).__name__, "message": str(error)}}
     partial = Path(f"{RESPONSE}.part")
@@ -34,7 +34,7 @@ def main() -> None:
     partial.replace(RESPONSE)
     sys.stdout.flush()
     sys.stderr.flush()
-    # The task is done. Unloading the vendor's libraries can crash, and that would say nothing about the task.
+    # The task is done. Unloading others' libraries can crash, and that would say nothing about the task.
     os._exit(0)
 
 
