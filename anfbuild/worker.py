@@ -1,9 +1,9 @@
 """A worker process: `python worker.py PID MODULE`, in its private folder, with `request.json` in it.
 
-PID is its parent's, MODULE has the `TASKS` that it can be asked for. It is started as a file, so that it is bound to its
-parent before anything of the package is imported.
+PID is its parent's, MODULE has the `TASKS` that it can be asked for. It is started as a file, so that it is bound to
+its parent before anything of the package is imported.
 Writes `response.json` last: its presence says that the task ran to its end. A refusal by the code that is run is a
-response too, `{"error": {"kind": …, "message": …}}`.
+response too, `{"error": {"kind": …, "message": …, "choices": […], "remedy": …}}`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
     try:
         response = tasks[request["task"]](request)
     except Exception as error:
-        response = {"error": {"kind": type(error).__name__, "message": str(error)}}
+        response = {"error": _described(error)}
     partial = Path(f"{RESPONSE}.part")
     partial.write_text(json.dumps(response), encoding="utf-8")
     partial.replace(RESPONSE)
@@ -36,6 +36,16 @@ def main() -> None:
     sys.stderr.flush()
     # The task is done. Unloading others' libraries can crash, and that would say nothing about the task.
     os._exit(0)
+
+
+def _described(error: Exception) -> dict[str, object]:
+    """The error in words; of one that is meant for the user, all of them."""
+    return {
+        "kind": type(error).__name__,
+        "message": getattr(error, "what", str(error)),
+        "choices": getattr(error, "choices", []),
+        "remedy": getattr(error, "remedy", None),
+    }
 
 
 def _die_with(parent: int) -> None:

@@ -127,7 +127,13 @@ def test_a_worker_whose_parent_is_gone_ends_before_it_imports_anything(tmp_path:
     (tmp_path / worker.REQUEST).write_text('{"task": "none"}')
     command = [sys.executable, "-P", "-X", "importtime", worker.__file__]
     orphan, kept = (
-        subprocess.run([*command, str(pid), "anfbuild.qnn.session"], cwd=tmp_path, env=dict(os.environ), capture_output=True, check=False)
+        subprocess.run(
+            [*command, str(pid), "anfbuild.qnn.session"],
+            cwd=tmp_path,
+            env=dict(os.environ),
+            capture_output=True,
+            check=False,
+        )
         for pid in (os.getpid() + 1, os.getpid())
     )
     assert orphan.returncode == 1

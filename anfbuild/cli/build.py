@@ -237,8 +237,18 @@ def print_event(event: Event, console: Console) -> None:
     """Say in a line what a step is at."""
     hit = "cached (remote)" if event.origin == "remote" else "cached"
     words = {"wait": "waiting for another build", "start": "...", "hit": hit, "failed": "FAILED"}
-    end = f"{event.seconds:.1f} s" if event.seconds is not None else words[event.kind]
+    if event.received is not None:
+        end = _amount(event.received, event.total)
+    else:
+        end = f"{event.seconds:.1f} s" if event.seconds is not None else words[event.kind]
     console.print(f"{event.step:<10} {end}")
+
+
+def _amount(received: int, total: int | None) -> str:
+    """How far a download is."""
+    if not total:
+        return f"{received / 1e6:.1f} MB"
+    return f"{received / 1e6:.1f} of {total / 1e6:.1f} MB ({received * 100 // total} %)"
 
 
 def _export(run: Build, recipe: Recipe, builds: Path, folder: Path | None, started: tuple[float, float]) -> Outcome:

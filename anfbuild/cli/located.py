@@ -49,6 +49,10 @@ def _source(recipe: Recipe, component: str | None, name: str) -> str:
         folder = Path(source["path"])
         shown = str(folder if source["file"] is None else folder / name)
         return f"{shown} ({recipe.place(f'{at}.path')})"
+    if source["name"] is not None:
+        return f"the installed model {source['name']!r} ({recipe.place(f'{at}.name')})"
+    if source["repo"] is not None:
+        return f"{source['file']} of {source['repo']} ({recipe.place(f'{at}.file')})"
     if source["url"] is not None:
         return f"{source['url']} ({recipe.place(f'{at}.url')})"
     return f"{source['file']} of {source['distribution']} ({recipe.place(f'{at}.file')})"

@@ -30,14 +30,17 @@ _ATTEMPTS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """Something the user may want to see: `kind` is hit, wait, start, done or failed; `seconds` is null but for
-    done; `origin` says of a hit whether it is local or was found on a remote now."""
+    """Something the user may want to see: `kind` is hit, wait, start, progress, done or failed; `seconds` is null but
+    for done; `origin` says of a hit whether it is local or was found on a remote now; `received` and `total` say how
+    many bytes of a download have come, and how many there are, if that is known."""
 
     kind: str
     step: str
     key: str | None = None
     seconds: float | None = None
     origin: str | None = None
+    received: int | None = None
+    total: int | None = None
 
 
 class Build:
@@ -363,6 +366,8 @@ class Build:
             output=folder / "output",
             scratch=folder / "scratch",
             observe=observations.__setitem__,
+            downloads=self._store.downloads,
+            progress=lambda received, total: self._notify(Event("progress", name, key, received=received, total=total)),
         )
         job.output.mkdir()
         job.scratch.mkdir()

@@ -6,6 +6,7 @@
     meta/<key>.json         where a result comes from: manifest, needs, code, seconds, observations (not part of it)
     builds/NAME/<key>.json  the keys of all steps of a build of recipe NAME, under that of its goal
     pins/NAME/<key>.json    the same of a build that is kept whatever happens
+    downloads/              what has come of files that are being fetched, never trusted
     locks/ tmp/ memo/       working matter        quarantine/  entries and blobs found damaged
 
 Every blob is verified when it is read; what does not verify is put aside and counts as missing. Blobs are written
@@ -62,6 +63,11 @@ class Store:
     def memo_file(self) -> Path:
         """Where the memo of file digests is kept."""
         return self.root / "memo" / "files.json"
+
+    @property
+    def downloads(self) -> Path:
+        """Where unfinished downloads are kept."""
+        return self.root / "downloads"
 
     # ---- entries
 

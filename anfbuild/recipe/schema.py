@@ -49,7 +49,10 @@ class Source:
     kind: str = MISSING
     path: str | None = None
     url: str | None = None
+    repo: str | None = None
+    revision: str | None = None
     distribution: str | None = None
+    name: str | None = None
     file: str | None = None
     python: str | None = None
     platform: str | None = None

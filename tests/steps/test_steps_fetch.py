@@ -14,7 +14,9 @@ from anfbuild import graph
 from anfbuild.engine.step import Job
 from anfbuild.steps import GRAPH
 
-NOTHING = dict.fromkeys(("path", "url", "distribution", "file", "python", "platform", "sha256"))
+NOTHING = dict.fromkeys(
+    ("path", "url", "repo", "revision", "distribution", "name", "file", "python", "platform", "sha256")
+)
 
 
 def run(root: Path, name: str, config: dict[str, Any], inputs: dict[str, Path]) -> Path:
@@ -44,5 +46,10 @@ def test_a_folder_comes_whole_and_is_converted(tmp_path: Path) -> None:
     fetched = run(tmp_path, "fetch", {**NOTHING, "kind": "file", "path": folder, "file": "net.onnx"}, {})
     assert json.loads((fetched / "source.json").read_text())["entry"] == "model/net.onnx"
     shapes = {"x": [1, 3, 8, 8]}
-    converted = run(tmp_path, "convert", {"shapes": shapes, "outputs": None}, {"fetch": fetched})
+    converted = run(
+        tmp_path,
+        "convert",
+        {"shapes": shapes, "dtypes": {"x": "float32"}, "module": None, "outputs": None},
+        {"fetch": fetched},
+    )
     assert [node.op_type for node in graph.load(converted / "model.onnx").graph.node] == ["Conv", "Relu"]
