@@ -1,4 +1,4 @@
-"""Archives (.zip, .tar) that a model comes in: what is in one, and how it is unpacked so that all lands in one place."""
+"""Archives (.zip, .tar) that a model comes in: what is in one, and how it is unpacked into one folder alone."""
 
 from __future__ import annotations
 

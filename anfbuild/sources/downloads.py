@@ -103,8 +103,7 @@ def fetch_pinned(what: str, open_: Open, sha256: str | None, target: Path, downl
             partial.clear()
             found = receive(what, open_, partial, downloads)
         if sha256 is not None and found == sha256.lower():
-            shutil.move(partial.path, target)
-            target.chmod(0o644)
+            partial.move(target)
             return target
         partial.clear()
         if sha256 is None:
@@ -221,6 +220,18 @@ class Partial:
         self.path.touch()
         self.tag, self.total, self.received, self._hash = None, None, 0, hashlib.sha256()
 
+    def move(self, target: Path) -> None:
+        """Give the file its place."""
+        shutil.move(self.path, target)
+        target.chmod(0o644)
+        self._note.unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what no later run could take up."""
+        if self.tag is None or not self.received:
+            self._note.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
+
     @property
     def _note(self) -> Path:
         return self.path.with_suffix(".json")
@@ -262,7 +273,10 @@ def _partial(what: str, sha256: str | None, target: Path, keep: Path | None) -> 
             with FileLock(keep / f"{name}.lock", timeout=0):
                 _make_room(keep, name)
                 partial = Partial(keep / f"{name}.part", kept=True)
-                yield partial
+                try:
+                    yield partial
+                finally:
+                    partial.tidy()
                 return
     path = target.with_name(f".{target.name}.part")
     try:
