@@ -16,6 +16,7 @@ from anfbuild.errors import StepError
 from anfbuild.sources.addresses import check_object
 from anfbuild.sources.downloads import Cut, Downloads, Opened, fetch_pinned
 
+_CHUNK = 1 << 20
 _CREDENTIALS = "Look at the address, and at the store's own environment variables for credentials, region and endpoint."
 
 
@@ -70,7 +71,7 @@ class _Object:
     def _chunks(self, answer: Any) -> Iterator[bytes]:
         try:
             with self._objects.told():
-                for chunk in answer:
+                for chunk in answer.stream(_CHUNK):
                     yield bytes(chunk)
         except self._objects.ObjectError as error:
             raise Cut(str(error)) from None

@@ -26,8 +26,8 @@ HALF = len(BODY) // 2
 
 
 class Script:
-    """Sends `body` in `tag`'s version, the rest of it where that is asked for; `cuts` answers are cut in the middle, and
-    those after the first of them are no answers."""
+    """Sends `body` in `tag`'s version, the rest of it where that is asked for; of `cuts` answers the last is none, the
+    others are cut in the middle."""
 
     def __init__(self) -> None:
         self.body, self.tag, self.ranges, self.cuts = BODY, '"1"', True, 0
