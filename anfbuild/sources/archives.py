@@ -6,12 +6,11 @@ import shutil
 import stat
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
-from anfbuild.errors import StepError
+from anfbuild.errors import AnfbuildError, StepError
 
 MOST_BYTES = 64 * 10**9
 """Bound on what an archive holds, unpacked."""
@@ -21,8 +20,6 @@ MOST_RATIO = 1000
 _CHUNK = 1 << 20
 _DAMAGED = "Fetch it again and pin its SHA-256, or pack it again."
 _REPACK = "Pack the plain files of the model again, by names that are relative to its folder."
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, zlib.error, NotImplementedError, RuntimeError)
-"""What the standard library raises for an archive that is damaged, encrypted or packed in an unknown way."""
 
 
 class _Member(NamedTuple):
@@ -36,7 +33,7 @@ def zip_names(path: Path) -> list[str] | None:
     try:
         with zipfile.ZipFile(path) as archive:
             return [info.filename for info in archive.infolist() if not info.is_dir()]
-    except (*_BROKEN, ValueError):
+    except Exception:  # of a malformed one, the library raises whatever comes of it
         return None
 
 
@@ -61,7 +58,9 @@ def unpack(path: Path, folder: Path) -> None:
                 left -= _copy(stream, file, left, path)
     except FileExistsError as error:
         raise _refused(path, f"the archive holds {name!r} twice, or as a file and a folder") from error
-    except (*_BROKEN, ValueError, MemoryError) as error:
+    except AnfbuildError:
+        raise
+    except Exception as error:  # as above
         shutil.rmtree(folder, ignore_errors=True)
         raise StepError(
             f"the archive cannot be unpacked: {str(error) or type(error).__name__}", where=str(path), remedy=_DAMAGED
