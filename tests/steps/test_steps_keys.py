@@ -45,7 +45,7 @@ FILES: dict[str, set[str]] = {
     "worker.py": {"convert", *VENDOR},
     "sources/readers/torch.py": {"convert"},
     "sources/readers/tensorflow.py": {"convert"},
-    "sources/huggingface.py": {"fetch"},
+    "sources/huggingface.py": {"assets", "fetch"},
     "qnn/session.py": VENDOR,
 }
 """File of the package -> the steps whose code it is part of."""

@@ -62,7 +62,7 @@ def nets(torch: Any) -> dict[str, tuple[Any, dict[str, np.ndarray]]]:
             self.depth = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.BatchNorm2d(8), nn.ReLU6())
             self.last = nn.Linear(8, 5)
 
-        def forward(self, image):  # type: ignore[no-untyped-def]  # TorchScript knows no Any
+        def forward(self, image):
             return self.last(self.depth(self.first(image)).mean((2, 3))).softmax(-1)
 
     class Attention(nn.Module):
@@ -72,7 +72,7 @@ def nets(torch: Any) -> dict[str, tuple[Any, dict[str, np.ndarray]]]:
             self.mix, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
             self.last = nn.Sequential(nn.LayerNorm(16), nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
 
-        def forward(self, tokens):  # type: ignore[no-untyped-def]
+        def forward(self, tokens):
             x = self.embed(tokens)
             q, k, v = self.mix(self.norm(x)).reshape(1, 10, 3, 4, 4).permute(2, 0, 3, 1, 4).unbind(0)
             y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
@@ -84,7 +84,7 @@ def nets(torch: Any) -> dict[str, tuple[Any, dict[str, np.ndarray]]]:
             super().__init__()
             self.left, self.right = nn.Linear(6, 4), nn.Conv1d(2, 4, 3)
 
-        def forward(self, left, right):  # type: ignore[no-untyped-def]
+        def forward(self, left, right):
             mixed = self.left(left) * self.right(right).mean(-1)
             return torch.tanh(mixed), mixed.sum(-1, keepdim=True)
 
