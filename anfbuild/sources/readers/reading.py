@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx
 
-from anfbuild.sources.readers.formats import SAVED_MODEL, find_format
+from anfbuild.sources.readers.formats import find_format
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,4 +43,4 @@ def read(path: Path, inputs: Mapping[str, Example] | None = None) -> onnx.ModelP
         request["name"] = json.loads(path.read_text(encoding="utf-8"))["name"]
     if found in ("module", "torchscript"):
         request["inputs"] = {name: [list(one.shape), one.dtype] for name, one in (inputs or {}).items()}
-    return convert(path.parent if path.name == SAVED_MODEL else path, found, request)
+    return convert(path, found, request)

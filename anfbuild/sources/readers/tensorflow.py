@@ -35,7 +35,10 @@ _AGAIN = "Save it again by the TensorFlow that is here, or export it to ONNX wit
 
 
 def read_saved_model(path: Path) -> onnx.ModelProto:
-    """The signature `serving_default`, or the only one, of the SavedModel in the folder or archive `path`."""
+    """The signature `serving_default`, or the only one, of the SavedModel whose folder, `saved_model.pb` or archive is
+    `path`."""
+    if path.name == SAVED_MODEL:
+        path = path.parent
     if path.is_dir():
         return _read_folder(path)
     with tempfile.TemporaryDirectory(dir=".") as name:

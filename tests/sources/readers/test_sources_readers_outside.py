@@ -40,24 +40,6 @@ def test_what_is_in_an_archive_tells_the_format(
     assert find_format(tmp_path / file) == format_
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "format_"),
-    [
-        ("a.h5", HDF5, "keras"),
-        ("a.hdf5", HDF5, "keras"),
-        ("a.keras", b"PK\x03\x04", "keras"),
-        ("a.tar.gz", b"\x1f\x8b", "saved_model"),
-        ("a.tgz", b"\x1f\x8b", "saved_model"),
-        ("a.tar", b"x", "saved_model"),
-        ("model.module.json", b"{}", "module"),
-        ("saved_model.pb", b"x", "saved_model"),
-    ],
-)
-def test_marks_and_suffixes_tell_the_format(tmp_path: Path, file: str, content: bytes, format_: str) -> None:
-    (tmp_path / file).write_bytes(content)
-    assert find_format(tmp_path / file) == format_
-
-
 def test_a_folder_with_a_saved_model_is_one(tmp_path: Path) -> None:
     (tmp_path / "saved_model.pb").touch()
     assert find_format(tmp_path) == "saved_model"
