@@ -10,21 +10,37 @@ from pathlib import Path
 from typing import Any
 
 from anfbuild.errors import RecipeError
+from anfbuild.recipe.recipe import components_of
 
 
-def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+def check(config: dict[str, Any]) -> list[dict[str, Any]]:
     """Refuse a recipe that cannot be built here. Returns the version matrix, part by part, as found on this host.
 
     Raises VersionError naming the part, or RecipeError naming the key, the value and the choices.
     """
-    from anfbuild import compat, datasets, sources, tasks
-    from anfbuild.qnn.options import Options
-    from anfbuild.quantization.estimators import check as check_estimator
-    from anfbuild.quantization.schemes import check as check_scheme
+    from anfbuild import compat
     from anfbuild.report.gates import check as check_gates
-    from anfbuild.soc import find
 
     parts = [part.to_json() for part in compat.check(config["versions"])]
+    _check_target(config)
+    check_gates(config["gates"])
+    components = components_of(config)
+    for name, own in components.items():
+        try:
+            _check_model(own)
+        except RecipeError as error:
+            if (error.where or "").partition(".")[0] in own:
+                error.where = f"components.{name}.{error.where}"
+            raise
+    if not components:
+        _check_model(config)
+    return parts
+
+
+def _check_target(config: Mapping[str, Any]) -> None:
+    from anfbuild.qnn.options import Options
+    from anfbuild.soc import find
+
     target = config["target"]
     named = find(target["soc"], where="target.soc")
     built = Options(
@@ -40,7 +56,16 @@ def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
             choices=[named.soc_model],
             remedy="Correct one of the two; target.name is free for a name of your own.",
         )
-    check_scheme(config["quantization"]["scheme"], target["arch"])
+
+
+def _check_model(config: Mapping[str, Any]) -> None:
+    """Refuse what a recipe, or a component as it sees it, says of its model and data."""
+    from anfbuild import datasets, sources, tasks
+    from anfbuild.quantization.estimators import check as check_estimator
+    from anfbuild.quantization.schemes import check as check_scheme
+    from anfbuild.report.gates import check as check_gates
+
+    check_scheme(config["quantization"]["scheme"], config["target"]["arch"])
     check_estimator(config["calibration"]["estimator"], config["calibration"]["percentile"])
     check_gates(config["gates"])
     task = dict(config["task"])
@@ -68,7 +93,6 @@ def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
             where="emulate.samples",
             remedy="The emulated samples are the first of the evaluated ones: raise evaluation.samples.",
         )
-    return parts
 
 
 def _check_samples(task: str, dataset: str) -> None:

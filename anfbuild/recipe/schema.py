@@ -26,6 +26,9 @@ GROUPS = (
 )
 """The groups that a recipe chooses from with `- override /GROUP: CHOICE`."""
 
+COMPONENT = ("source", "model", "dataset", "evaluation", "emulate", "task", "quantization", "calibration", "gates")
+"""What a component may have of its own; all else is the package's, and so the same for all."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
@@ -58,7 +61,10 @@ class Source:
     kind: str = MISSING
     path: str | None = None
     url: str | None = None
+    repo: str | None = None
+    revision: str | None = None
     distribution: str | None = None
+    name: str | None = None
     file: str | None = None
     python: str | None = None
     platform: str | None = None
@@ -200,10 +206,14 @@ class Gate:
 
 @dataclasses.dataclass
 class Config:
-    """A composed recipe. `components` and `variants` hold one name each, so far."""
+    """A composed recipe. `variants` holds one name, so far.
+
+    `components` is empty for a recipe of one model, `main`. Else it holds for each component the keys of `COMPONENT`,
+    whole; what these are at the top is then only what the components began with, but for `gates`.
+    """
 
     name: str = MISSING
-    components: list[str] = dataclasses.field(default_factory=lambda: ["main"])
+    components: dict[str, Any] = dataclasses.field(default_factory=dict)
     variants: list[str] = dataclasses.field(default_factory=lambda: ["default"])
     goal: str = "report"
     source: Source = dataclasses.field(default_factory=Source)

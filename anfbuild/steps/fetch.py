@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 from pathlib import Path
 
+from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import write_json
 
@@ -17,7 +18,10 @@ class Fetch:
     kind: str = at("source.kind")
     path: Path | None = at("source.path", content=True)
     url: str | None = at("source.url")
+    repo: str | None = at("source.repo")
+    revision: str | None = at("source.revision")
     distribution: str | None = at("source.distribution")
+    name: str | None = at("source.name", plugin=plugins.MODELS)
     file: str | None = at("source.file")
     python: str | None = at("source.python")
     platform: str | None = at("source.platform")
@@ -40,12 +44,16 @@ def fetch(job: Job[Fetch]) -> None:
         config.kind,
         path=config.path,
         url=config.url,
+        repo=config.repo,
+        revision=config.revision,
         distribution=config.distribution,
+        name=config.name,
         file=config.file,
         python=config.python,
         platform=config.platform,
         sha256=config.sha256,
         folder=folder,
+        downloads=sources.Downloads(keep=job.downloads, tell=job.progress),
     )
     if config.path is not None and config.file is None:
         # The name of a file on this machine is not in the key, so it cannot be in the result.
@@ -66,7 +74,10 @@ def fetch(job: Job[Fetch]) -> None:
         {
             "kind": config.kind,
             "url": config.url,
+            "repo": config.repo,
+            "revision": config.revision,
             "distribution": config.distribution,
+            "name": config.name,
             "file": config.file,
             "entry": model.relative_to(job.output).as_posix(),
             "sha256": _digest(model, folder),

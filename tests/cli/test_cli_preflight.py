@@ -61,6 +61,19 @@ def test_what_cannot_be_built_is_refused_by_key(tmp_path: Path, override: str, w
     assert located(caught.value, wrong).where in (f"command line ({where})", f"{wrong.place(where)} ({where})")
 
 
+def test_what_a_component_says_is_refused_by_its_own_key(tmp_path: Path) -> None:
+    wrong = compose(["+recipe=hand_gesture", "components.recrop.calibration.estimator=msee"], tmp_path)
+    with pytest.raises(RecipeError, match="did you mean 'mse'") as caught:
+        check(wrong.config)
+    assert caught.value.where == "components.recrop.calibration.estimator"
+    told = located(caught.value, wrong)
+    assert told.where == "command line (components.recrop.calibration.estimator)"
+    broken = located(StepError("it broke", where="fetch/model/hand_recrop.tflite, node 3"), wrong, "recrop")
+    assert broken.what == "component 'recrop': it broke"
+    assert "hand_recrop.tflite of mediapipe==0.10.14 (" in (broken.where or "")
+    assert (broken.where or "").endswith("conf/source/hand_recrop.yaml:7), node 3")
+
+
 def test_places_are_told_for_keys_and_for_the_source_alone(tmp_path: Path) -> None:
     made = recipe(tmp_path, "dataset.samples=3")
 

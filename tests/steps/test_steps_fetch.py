@@ -14,7 +14,7 @@ from anfbuild import graph
 from anfbuild.engine.step import Job
 from anfbuild.steps import GRAPH
 
-_SOURCE = ("path", "url", "distribution", "file", "python", "platform", "sha256")
+_SOURCE = ("path", "url", "repo", "revision", "distribution", "name", "file", "python", "platform", "sha256")
 _VOCABULARY = ("kind", "path", "distribution", "file", "sha256")
 NOTHING = dict.fromkeys((*_SOURCE, *(f"vocabulary_{key}" for key in _VOCABULARY)))
 
@@ -46,7 +46,12 @@ def test_a_folder_comes_whole_and_is_converted(tmp_path: Path) -> None:
     fetched = run(tmp_path, "fetch", {**NOTHING, "kind": "file", "path": folder, "file": "net.onnx"}, {})
     assert json.loads((fetched / "source.json").read_text())["entry"] == "model/net.onnx"
     shapes = {"x": [1, 3, 8, 8]}
-    converted = run(tmp_path, "convert", {"shapes": shapes, "outputs": None}, {"fetch": fetched})
+    converted = run(
+        tmp_path,
+        "convert",
+        {"shapes": shapes, "dtypes": {"x": "float32"}, "module": None, "outputs": None},
+        {"fetch": fetched},
+    )
     assert [node.op_type for node in graph.load(converted / "model.onnx").graph.node] == ["Conv", "Relu"]
 
 
@@ -55,7 +60,7 @@ def test_a_vocabulary_comes_with_the_model_or_is_empty(tmp_path: Path) -> None:
     path.write_bytes(graph.serialize(conv_model()))
     words.write_text("[PAD]\na\n")
     config = {**NOTHING, "kind": "file", "path": path}
-    shapes = {"shapes": {"x": [1, 3, 8, 8]}, "outputs": None}
+    shapes = {"shapes": {"x": [1, 3, 8, 8]}, "dtypes": {"x": "float32"}, "module": None, "outputs": None}
     found = []
     for name, more in (("with", {"vocabulary_kind": "file", "vocabulary_path": words}), ("without", {})):
         fetched = run(tmp_path / name, "fetch", config | more, {})

@@ -42,7 +42,10 @@ FILES: dict[str, set[str]] = {
     "graph/passes/fold_affine.py": {"convert"},
     "simulator/roofline.py": {"simulate"},
     "sources/wheel.py": {"assets", "fetch"},
-    "qnn/worker.py": VENDOR,
+    "worker.py": {"convert", *VENDOR},
+    "sources/readers/torch.py": {"convert"},
+    "sources/readers/tensorflow.py": {"convert"},
+    "sources/huggingface.py": {"assets", "fetch"},
     "qnn/session.py": VENDOR,
 }
 """File of the package -> the steps whose code it is part of."""
