@@ -47,6 +47,11 @@ class Verdict(TypedDict):
     reason: NotRequired[str]
 
 
+def gate_name(gate: Mapping[str, Any]) -> str:
+    """How a verdict is told: `latency_ms`, or `landmark: latency_ms` where it is about one of several components."""
+    return f"{gate['component']}: {gate['name']}" if "component" in gate else str(gate["name"])
+
+
 def check(gates: Mapping[str, Mapping[str, float | None]]) -> None:
     """Refuse (RecipeError) unknown gates and limits that mean nothing, before anything is built.
 

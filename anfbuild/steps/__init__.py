@@ -13,6 +13,8 @@ from anfbuild.steps.dataset import dataset
 from anfbuild.steps.emulate import emulate
 from anfbuild.steps.evaluate import evaluate
 from anfbuild.steps.fetch import fetch
+from anfbuild.steps.joint_package import package as joint_package
+from anfbuild.steps.joint_report import report as joint_report
 from anfbuild.steps.package import package
 from anfbuild.steps.plan import plan
 from anfbuild.steps.prepare import prepare
@@ -41,4 +43,7 @@ GRAPH: dict[str, Step] = {
     )
 }
 
-__all__ = ["GRAPH"]
+JOINT: dict[str, Step] = {step.name: step for step in (joint_package, joint_report)}
+"""The steps over all components of a recipe that has several; each of these has all of `GRAPH` for itself."""
+
+__all__ = ["GRAPH", "JOINT"]

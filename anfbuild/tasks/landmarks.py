@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anfbuild.errors import StepError
+from anfbuild.tasks.images import ImageTask
 from anfbuild.tasks.options import LandmarksOptions
-from anfbuild.tasks.preprocess import preprocess
-from anfbuild.tasks.task import InputSpec, NothingToScore, Prediction, Score
+from anfbuild.tasks.task import NothingToScore, Prediction, Score
 
 _DIGITS = 4
 """After the point, of pixels and probabilities: CPUs agree on a float32 to about seven digits in all."""
@@ -30,7 +30,7 @@ _WRITE_TRUTH = (
 )
 
 
-class Landmarks:
+class Landmarks(ImageTask):
     """The task `landmarks`."""
 
     metric = "PCK"
@@ -39,14 +39,10 @@ class Landmarks:
     def __init__(self, options: LandmarksOptions) -> None:
         self.options = options
 
-    def preprocess(self, image: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32] | NDArray[np.uint8]:
-        """`anfbuild.tasks.preprocess.preprocess`: the image is stretched to the input's size."""
-        return preprocess(image, spec)
+    def decode(self, outputs: Mapping[str, NDArray[Any]], size: tuple[int, int]) -> Prediction:
+        """The points in an output of any shape whose values are points × `dims`, in pixels of `size`.
 
-    def decode(self, outputs: Mapping[str, NDArray[Any]], image_size: tuple[int, int]) -> Prediction:
-        """The points in an output of any shape whose values are points × `dims`, in pixels of `image_size`.
-
-        `image_size` is (height, width). Raises StepError for an output that is not there or not of such a length, and
+        `size` is (height, width). Raises StepError for an output that is not there or not of such a length, and
         for values that are no numbers.
         """
         options = self.options
@@ -60,7 +56,7 @@ class Landmarks:
             )
         presence = _probability(outputs, options.presence, "presence")
         found = presence is None or presence >= options.threshold
-        height, width = image_size
+        height, width = size
         scale = np.array([width, height] + [width] * (dims - 2)) / options.extent
         points = np.round(values.reshape(-1, dims) * scale, _DIGITS).tolist() if found else []
         return {

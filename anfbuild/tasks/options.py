@@ -99,6 +99,11 @@ class LandmarksOptions:
     """A point is right within this share of the reference size."""
 
 
+@dataclasses.dataclass(frozen=True)
+class NoOptions:
+    """Of a task that is settled by its model and its vocabulary."""
+
+
 def read_options(kind: type[T], options: Mapping[str, object]) -> T:
     """`options` as the dataclass `kind`; RecipeError for an unknown name and for a value that it does not take."""
     fields = {field.name: field for field in dataclasses.fields(kind)}

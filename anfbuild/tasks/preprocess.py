@@ -22,13 +22,18 @@ def preprocess(image: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]
 
     Raises StepError for another kind of image, RecipeError for a spec that no image can be made into.
     """
-    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or 0 in image.shape:
-        raise StepError(f"an image must be (height, width, 3) uint8 RGB, not {image.shape} {image.dtype}")
+    check_image(image)
     wanted = read_input(spec)
     pixels = _ordered(resize(image, wanted.height, wanted.width), wanted.channels)
     if wanted.dtype == "uint8":
         return _laid_out(pixels.transpose(2, 0, 1), wanted.layout)
     return _laid_out(_normalised(pixels, wanted), wanted.layout)
+
+
+def check_image(image: NDArray[np.generic]) -> None:
+    """StepError for what is not (height, width, 3) uint8."""
+    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or 0 in image.shape:
+        raise StepError(f"an image must be (height, width, 3) uint8 RGB, not {image.shape} {image.dtype}")
 
 
 def resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anfbuild.errors import StepError
+from anfbuild.tasks.images import ImageTask
 from anfbuild.tasks.options import SegmentationOptions
-from anfbuild.tasks.preprocess import preprocess, stretch
-from anfbuild.tasks.task import InputSpec, NothingToScore, Prediction, Score
+from anfbuild.tasks.preprocess import stretch
+from anfbuild.tasks.task import NothingToScore, Prediction, Score
 
 VOID = 255
 """A class of the truth that is not judged."""
@@ -30,7 +31,7 @@ _WRITE_TRUTH = (
 )
 
 
-class Segmentation:
+class Segmentation(ImageTask):
     """The task `segmentation`."""
 
     metric = "mIoU"
@@ -39,14 +40,10 @@ class Segmentation:
     def __init__(self, options: SegmentationOptions) -> None:
         self.options = options
 
-    def preprocess(self, image: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32] | NDArray[np.uint8]:
-        """`anfbuild.tasks.preprocess.preprocess`: the image is stretched to the input's size."""
-        return preprocess(image, spec)
-
-    def decode(self, outputs: Mapping[str, NDArray[Any]], image_size: tuple[int, int]) -> Prediction:
+    def decode(self, outputs: Mapping[str, NDArray[Any]], size: tuple[int, int]) -> Prediction:
         """The class of each pixel of the image by the one output, (1, maps, height, width) or as `layout` says.
 
-        Maps are stretched to `image_size`, (height, width), bilinearly, before a class is chosen. Raises StepError for
+        Maps are stretched to `size`, (height, width), bilinearly, before a class is chosen. Raises StepError for
         several outputs, another shape and values that are no numbers.
         """
         maps = _activated(_maps(outputs, self.options.layout), self.options.activation)
@@ -59,15 +56,15 @@ class Segmentation:
             )
         # One map at a time is brought to the image's size: all of them at once may not fit into memory.
         least = -np.inf if self.options.activation == "argmax" else np.float32(self.options.threshold)
-        best = np.full(image_size, least, np.float32)
-        labels = np.zeros(image_size, np.uint8)
+        best = np.full(size, least, np.float32)
+        labels = np.zeros(size, np.uint8)
         for number, values in enumerate(maps):
-            stretched = values if values.shape == image_size else stretch(values, *image_size)
+            stretched = values if values.shape == size else stretch(values, *size)
             better = stretched > best
             labels[better] = number if every_class else number + 1
             np.copyto(best, stretched, where=better)
         classes = len(maps) + (0 if every_class else 1)
-        return {"size": list(image_size), "classes": classes, "runs": runs(labels)}
+        return {"size": list(size), "classes": classes, "runs": runs(labels)}
 
     def check_truth(self, truth: Prediction, name: str) -> None:
         """StepError naming the sample where its size or runs are missing, malformed or do not fill the image."""

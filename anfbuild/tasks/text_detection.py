@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from anfbuild.errors import StepError
 from anfbuild.tasks.components import components
 from anfbuild.tasks.geometry import Point, Rectangle, area, convex_hull, intersection_area, smallest_rectangle
+from anfbuild.tasks.images import ImageTask
 from anfbuild.tasks.options import TextDetectionOptions
-from anfbuild.tasks.preprocess import preprocess
-from anfbuild.tasks.task import InputSpec, NothingToScore, Prediction, Score
+from anfbuild.tasks.outputs import only_output
+from anfbuild.tasks.task import NothingToScore, Prediction, Score
 
 MAX_CANDIDATES = 1000
 """The largest components are looked at, no more: PaddleOCR's bound, which keeps a noisy map from costing seconds."""
@@ -35,7 +36,7 @@ _WRITE_TRUTH = (
 )
 
 
-class TextDetection:
+class TextDetection(ImageTask):
     """The task `text_detection`."""
 
     metric = "hmean"
@@ -44,18 +45,14 @@ class TextDetection:
     def __init__(self, options: TextDetectionOptions) -> None:
         self.options = options
 
-    def preprocess(self, image: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32] | NDArray[np.uint8]:
-        """`anfbuild.tasks.preprocess.preprocess`: the image is stretched to the input's size."""
-        return preprocess(image, spec)
-
-    def decode(self, outputs: Mapping[str, NDArray[Any]], image_size: tuple[int, int]) -> Prediction:
+    def decode(self, outputs: Mapping[str, NDArray[Any]], size: tuple[int, int]) -> Prediction:
         """The boxes in the one output, a heat map (1, 1, height, width) or without the ones, of probabilities.
 
-        `image_size` is (height, width) of the original image, whose pixels the boxes are in. Raises StepError for
+        `size` is (height, width) of the original image, whose pixels the boxes are in. Raises StepError for
         several outputs, another shape and values that are no numbers.
         """
         heat = _heat_map(outputs)
-        size_y, size_x = image_size[0] / heat.shape[0], image_size[1] / heat.shape[1]
+        size_y, size_x = size[0] / heat.shape[0], size[1] / heat.shape[1]
         found = []
         for points in _candidates(_dilated(heat > self.options.threshold), self.options.min_size):
             rectangle = smallest_rectangle(points)
@@ -100,18 +97,10 @@ class TextDetection:
 
 
 def _heat_map(outputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-    if len(outputs) != 1:
-        raise StepError(
-            f"text detection reads one heat map, but the model has {len(outputs)} outputs",
-            choices=outputs,
-            remedy="Name the heat map alone under model.outputs.",
-        )
-    ((name, values),) = outputs.items()
+    name, values = only_output(outputs, "text detection", "heat map")
     if values.ndim < 2 or any(size != 1 for size in values.shape[:-2]) or 0 in values.shape:
         raise StepError(f"output {name!r} of shape {list(values.shape)} is not a heat map (1, 1, height, width)")
-    heat = values.reshape(values.shape[-2:]).astype(np.float32)
-    if not np.isfinite(heat).all():
-        raise StepError(f"output {name!r} holds values that are not finite")
+    heat: NDArray[np.float32] = values.reshape(values.shape[-2:]).astype(np.float32)
     return heat
 
 

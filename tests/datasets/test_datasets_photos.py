@@ -33,7 +33,7 @@ def assets(tmp_path: Path) -> Path:
 def images(assets: Path, folder: Path, split: str = "evaluation", samples: int = 4, seed: int = 0) -> list[np.ndarray]:
     found = datasets.write("photos", folder=folder, split=split, samples=samples, seed=seed, size=32, assets=assets)
     assert found == {}
-    return [sample.image for sample in datasets.read(folder)]
+    return [sample.content for sample in datasets.read(folder)]
 
 
 def channels(cuts: list[np.ndarray]) -> list[int]:

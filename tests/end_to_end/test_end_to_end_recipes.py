@@ -27,3 +27,18 @@ def test_the_portrait_recipe_is_judged_by_the_float_model(tmp_path: Path, store:
     assert {gate["name"]: gate["passed"] for gate in results["gates"]} == dict.fromkeys(
         ("accuracy_drop", "agreement_lsb", "htp_macs", "latency_ms", "partitions"), True
     )
+
+
+@pytest.mark.skipif(qnn.unavailable() is not None, reason=str(qnn.unavailable()))
+def test_the_hand_recipe_builds_two_networks_into_one_package(tmp_path: Path, store: Path) -> None:
+    project = Project(tmp_path, store)
+    ran = project.run("+recipe=hand_gesture", "--json")  # in seconds: the networks are small
+    assert ran.code == 0, ran.err
+    results = ran.document["results"]
+    assert_complete(results)
+    assert set(results["components"]) == {"landmark", "recrop"}
+    for own in results["components"].values():
+        assert (own["accuracy"]["metric"], own["accuracy"]["reference"]) == ("PCK against float", "float")
+        assert own["placement"]["share"]["macs"]["htp"] == 1.0
+        assert own["accuracy"]["samples"] == {"float": 16, "quantized": 16, "emulated": 2}
+    assert all(gate["passed"] for gate in results["gates"])

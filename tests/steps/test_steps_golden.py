@@ -14,7 +14,7 @@ from anfbuild.recipe import compose
 from anfbuild.steps import GRAPH
 
 IMAGES = {"baseline", "calibrate", "emulate", "package"}
-"""The steps that feed images to a model, and the manifest, which tells a device how to."""
+"""The steps that feed samples to a model, and the manifest, which tells a device how to."""
 DECODE = {"baseline", "evaluate", "package"}
 CHIP = {"prepare", "emulate", "package", "report"}
 NOTHING: set[str] = set()
@@ -27,15 +27,23 @@ GOLDEN: dict[str, set[str]] = {
     "source.kind": {"fetch"},
     "source.path": {"fetch"},
     "source.url": {"fetch"},
+    "source.repo": {"fetch"},
+    "source.revision": {"fetch"},
     "source.distribution": {"fetch"},
+    "source.name": {"fetch", "convert"},
     "source.file": {"fetch"},
     "source.python": {"fetch"},
     "source.platform": {"fetch"},
     "source.sha256": {"fetch"},
     "source.license": {"package"},
+    "source.vocabulary.kind": {"fetch"},
+    "source.vocabulary.path": {"fetch"},
+    "source.vocabulary.distribution": {"fetch"},
+    "source.vocabulary.file": {"fetch"},
+    "source.vocabulary.sha256": {"fetch"},
     "source.private": NOTHING,  # said of the source, not read by any step
     "model.inputs.x.shape": {"convert"} | IMAGES,
-    "model.inputs.x.dtype": IMAGES,
+    "model.inputs.x.dtype": {"convert"} | IMAGES,
     "model.inputs.x.layout": IMAGES,
     "model.inputs.x.channels": IMAGES,
     "model.inputs.x.scale": IMAGES,

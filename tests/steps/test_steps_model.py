@@ -66,7 +66,13 @@ def converted(tmp_path: Path) -> Path:
     (tmp_path / "source" / "model").mkdir(parents=True)
     onnx.save(convolution(), tmp_path / "source" / "model" / "net.onnx")
     (tmp_path / "source" / "source.json").write_text(json.dumps({"entry": "model/net.onnx"}))
-    config = {"shapes": {"x": [1, 3, 8, 8]}, "outputs": ["y"], "strict": True}
+    config = {
+        "shapes": {"x": [1, 3, 8, 8]},
+        "dtypes": {"x": "float32"},
+        "module": None,
+        "outputs": ["y"],
+        "strict": True,
+    }
     return run(tmp_path, "convert", config, {"fetch": tmp_path / "source"})
 
 
