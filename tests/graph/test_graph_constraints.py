@@ -229,6 +229,17 @@ def test_a_mask_of_the_least_float_is_told() -> None:
     assert found(look(one("Add", np.full(8, -50, np.float32))), "unbounded-range") == []
 
 
+def test_a_mask_that_a_softmax_alone_reads_is_clamped_by_the_build() -> None:
+    for outputs, mended in ((["y"], "clamp_masks"), (["y", "s"], None)):
+        b = Builder()
+        b.node("Add", ["x", b.constant(np.full(8, -3.4e38, np.float32))], "s", name="n")
+        b.node("Softmax", ["s"], "y", name="m", axis=-1)
+        (finding,) = [
+            f for f in look(b.model({"x": [1, 8]}, {name: [1, 8] for name in outputs})) if f.rule == "unbounded-range"
+        ]
+        assert finding.mended_by == mended
+
+
 def test_what_is_coarse_in_16_bits_is_told() -> None:
     assert found(look(one("MatMul", "x"), A16W8), "coarse-in-16-bits") == [("n", None)]
     assert found(look(one("MatMul", "x")), "coarse-in-16-bits") == []

@@ -34,8 +34,8 @@ class Hit:
     """False where the rule's pass leaves this one as it is."""
 
 
-_NO_PASSES = {"quantize", "execute"}
-"""What mends a graph without rewriting it: the quantizer, and the session of the reference."""
+_NO_PASSES = {"quantize", "execute", "clamp_masks"}
+"""What mends a graph and leaves its nodes: the quantizer, the session of the reference, another constant."""
 
 Check = Callable[[Scene], Iterator[Hit]]
 
