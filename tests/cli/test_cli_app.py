@@ -150,7 +150,7 @@ def test_any_encoding_of_the_terminal(project: Path, encoding: str) -> None:
     assert "there is no recipe" in run.stderr
     assert "Traceback" not in run.stderr
     run = python("-m", "anfbuild", "+recipe='–'", "--json", PYTHONIOENCODING=encoding)
-    assert json.loads(run.stdout)["error"]["choices"] == ["ocr_detect", "plain"]
+    assert json.loads(run.stdout)["error"]["choices"][-1] == "text_retrieval"
 
 
 BUILD = """

@@ -22,7 +22,7 @@ def complete(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("anfbuild +recipe=ocr", ["+recipe=ocr_detect"]),
+        ("anfbuild +recipe=ocr_d", ["+recipe=ocr_detect"]),
         ("anfbuild --json +recipe=vision/", ["+recipe=vision/det"]),
         ("anfbuild +recipe=plain dataset.sa", ["dataset.samples="]),
         ("anfbuild +recipe=plain quantization=ma", ["quantization=made"]),

@@ -60,7 +60,7 @@ def test_info_tells_what_a_step_needs(project: Path) -> None:
     ran = doit("info", "calibrate", "+recipe=ocr_detect", "target=sm8550")
     assert ran.stderr == ""
     assert "status     : run" in ran.stdout
-    assert " - condition\n - dataset" in ran.stdout
+    assert " - condition\n - convert\n - dataset" in ran.stdout
     assert_no_record(project)
 
 

@@ -66,6 +66,7 @@ GRAPH = {
 def recipe(name: str = "vision.det", *, samples: int = 2, scheme: str = "int8", path: str | None = None) -> Recipe:
     config = {
         "goal": "report",
+        "components": {},
         "source": {"private": False},
         "dataset": {"private": False, "samples": samples, "path": path},
         "target": {"soc": "sm8650"},
