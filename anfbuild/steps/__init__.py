@@ -13,11 +13,14 @@ from anfbuild.steps.dataset import dataset
 from anfbuild.steps.emulate import emulate
 from anfbuild.steps.evaluate import evaluate
 from anfbuild.steps.fetch import fetch
+from anfbuild.steps.lower import lower
+from anfbuild.steps.outline import outline
 from anfbuild.steps.package import package
 from anfbuild.steps.plan import plan
 from anfbuild.steps.prepare import prepare
 from anfbuild.steps.quantize import quantize
 from anfbuild.steps.report import report
+from anfbuild.steps.rough import rough
 from anfbuild.steps.simulate import simulate
 
 GRAPH: dict[str, Step] = {
@@ -41,4 +44,7 @@ GRAPH: dict[str, Step] = {
     )
 }
 
-__all__ = ["GRAPH"]
+PREDICTION: dict[str, Step] = {step.name: step for step in (outline, rough, lower)}
+"""What `anfbuild predict` needs of a model that is no recipe's."""
+
+__all__ = ["GRAPH", "PREDICTION"]
