@@ -183,7 +183,7 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None], remote:
         {**config, "host": {"versions": check(config), **compiler()}},
         Cache(store, remote),
         project=project,
-        code=_code(store.memo_file),
+        code=code_index(store.memo_file),
         notify=notify,
         private=private,
         host=host,
@@ -191,7 +191,7 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None], remote:
 
 
 @functools.cache
-def _code(memo: Path) -> CodeIndex:
+def code_index(memo: Path) -> CodeIndex:
     """Our code and what was worked out about files, for all builds of this process that use the memo."""
     return CodeIndex(PACKAGE.name, PACKAGE, Memo(memo))
 

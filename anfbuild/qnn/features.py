@@ -11,7 +11,7 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from anfbuild.errors import StepError
 from anfbuild.qnn.operations import Operation
@@ -21,8 +21,7 @@ VECTOR_THREADS = 4
 # Reference rates in work per ms, and ms per operation. They only decide what overlaps with what.
 _MACS = {"8": 28e9, "16": 28e9 / 2.5, "float": 28e9 / 3.8}
 _MATRIX_BYTES = 280e6
-_VECTOR_BYTES = 72e6
-_HEAVY_BYTES = 58e6
+_VECTOR_RATES = {"vector_bytes": 72e6, "copy_bytes": 120e6, "heavy_bytes": 58e6}
 _DRAM_BYTES = 60e6
 _START_MS = {"matrix": 6e-5, "vector": 6e-5, "dma": 6e-5, "main": 6e-5}
 _VECTOR_MS = 4e-4
@@ -34,6 +33,8 @@ _HEAVY = re.compile(
     re.I,
 )
 """Vector operations that change the order of values, look them up or reduce them: slower a byte than the others."""
+_COPY = re.compile("concat|slice|reshape|pad|zap|format|copy|flatten|crouton|tile|split|vtcm", re.I)
+"""Vector operations that only copy."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Features:
     path_matrix_bytes: int = 0
     """On-chip bytes of matrix operations that are bound by them."""
     path_vector_bytes: int = 0
+    path_copy_bytes: int = 0
     path_heavy_bytes: int = 0
     """Bytes of vector operations that change the order of values, look them up or reduce them."""
     path_dram_bytes: int = 0
@@ -63,6 +65,7 @@ class Features:
     all_macs_float: int = 0
     all_matrix_bytes: int = 0
     all_vector_bytes: int = 0
+    all_copy_bytes: int = 0
     all_heavy_bytes: int = 0
     all_dram_bytes: int = 0
     all_starts: int = 0
@@ -143,8 +146,11 @@ def _beside_work(op: Operation) -> dict[str, int]:
         return {"dram_bytes": op.dram_read + op.dram_write, "dma_ops": 1}
     if op.engine != "vector":
         return {}
-    kind = "heavy_bytes" if _HEAVY.search(op.name) else "vector_bytes"
-    return {kind: op.vtcm + op.dram_read + op.dram_write, "vector_ops": 1}
+    return {_vector_kind(op.name): op.vtcm + op.dram_read + op.dram_write, "vector_ops": 1}
+
+
+def _vector_kind(name: str) -> str:
+    return "heavy_bytes" if _HEAVY.search(name) else "copy_bytes" if _COPY.search(name) else "vector_bytes"
 
 
 def _cost(op: Operation) -> float:
@@ -154,8 +160,7 @@ def _cost(op: Operation) -> float:
     if op.engine == "dma":
         return (op.dram_read + op.dram_write) / _DRAM_BYTES + _DMA_MS
     if op.engine == "vector":
-        rate = _HEAVY_BYTES if _HEAVY.search(op.name) else _VECTOR_BYTES
-        return (op.vtcm + op.dram_read + op.dram_write) / rate + _VECTOR_MS
+        return (op.vtcm + op.dram_read + op.dram_write) / _VECTOR_RATES[_vector_kind(op.name)] + _VECTOR_MS
     return 0.0
 
 
@@ -203,4 +208,4 @@ def _play(operations: Sequence[Operation]) -> _Played:
 
 def path_columns() -> tuple[str, ...]:
     """The names of the features on the longest chain, in the order of the fields."""
-    return tuple(cast(str, field.name) for field in dataclasses.fields(Features) if field.name.startswith("path_"))
+    return tuple(field.name for field in dataclasses.fields(Features) if field.name.startswith("path_"))

@@ -86,9 +86,7 @@ def join(parts: Sequence[tuple[Operation, ...]]) -> tuple[Operation, ...]:
     joined: list[Operation] = []
     for part in parts:
         base = len(joined)
-        joined += [
-            Operation(**{**vars(op), "waits": None if op.waits is None else op.waits + base}) for op in part
-        ]
+        joined += [Operation(**{**vars(op), "waits": None if op.waits is None else op.waits + base}) for op in part]
     return tuple(joined)
 
 

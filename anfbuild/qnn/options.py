@@ -34,8 +34,8 @@ OPTIMIZATIONS: tuple[int, ...] = (0, 1, 2, 3)
 class Options:
     """The target of a compile. `vtcm_mb` None leaves all of the chip's VTCM to the graph (MiB).
 
-    `performance_mode` does not change the context binary; it is the mode that a session on a device asks for. `fp16` lets
-    a float model compute in float16, without which the HTP takes none.
+    `performance_mode` does not change the context binary; it is the mode that a session on a device asks for. `fp16`
+    lets a float model compute in float16, without which the HTP takes none.
     """
 
     soc_model: int

@@ -37,9 +37,9 @@ class Traffic:
 
 def read(text: str) -> Traffic:
     """The DRAM traffic of one graph's schematic. Raises StepError that names the section it cannot read."""
-    section = section(text, _BANDWIDTH)
-    entries = _ENTRY.findall(section)
-    if len(entries) != section.count("{"):
+    moved = section(text, _BANDWIDTH)
+    entries = _ENTRY.findall(moved)
+    if len(entries) != moved.count("{"):
         raise StepError("the compiler's schematic has an entry of another form in section 'bandwidth_information'")
     kinds = {int(op, 16): kind for op, kind in _MOVE.findall(section(text, _OPS))}
     total = Traffic(0, 0, 0, 0)

@@ -1,7 +1,8 @@
 """Fits what the operations of a compiled graph cost on a chip to measured latencies.
 
-The model is that of `anfbuild.simulator.compiled`. Costs are fitted as logarithms, so that none is negative, by damped least squares on log ratios with a soft L1 loss, and are held near `PRIOR` times one factor for the
-chip: ten measurements fix the factor well and move the rest a little.
+The model is that of `anfbuild.simulator.compiled`. Costs are fitted as logarithms, so that none is negative, by damped
+least squares on log ratios with a soft L1 loss, and are held near `PRIOR` times one factor for the chip: ten
+measurements fix the factor well and move the rest a little.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ PRIOR = {
     "macs_float": 3.8 / 28e9,
     "matrix_bytes": 1 / 280e6,
     "vector_bytes": 1 / 72e6,
+    "copy_bytes": 1 / 120e6,
     "heavy_bytes": 1 / 58e6,
     "dram_bytes": 1 / 60e6,
     "starts": 6e-5,
@@ -35,7 +37,7 @@ PRIOR = {
 
 _SPREAD = 0.7
 """How far a cost may leave its prior before that counts as much as `_WEIGHT` measurements do: a factor of two."""
-_WEIGHT = 0.5
+_WEIGHT = 0.1
 _LOSS = 0.2
 """Log ratio above which a measurement pulls less than its square."""
 _STEPS = 30
@@ -54,7 +56,7 @@ class Sample:
 
 
 def fit(samples: Sequence[Sample], prior: Mapping[str, float] = PRIOR) -> dict[str, float]:
-    """The costs of a chip from its measurements. Raises RecipeError for fewer than four, or one that is not positive."""
+    """The costs of a chip from its measurements. Raises RecipeError for fewer than four, or one not above 0."""
     if len(samples) < _LEAST:
         raise RecipeError(
             f"{len(samples)} measurements cannot be fitted", remedy=f"Measure {_LEAST} models at least; 10 do better."

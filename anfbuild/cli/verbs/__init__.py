@@ -37,6 +37,8 @@ VERBS: Mapping[str, Verb] = {
         ("status|verify|gc|pin|unpin|push|pull",),
         {"--max-size": "SIZE", "--older-than": "AGE", "--grace": "AGE", "--delete": None, "--remote": "URL"},
     ),
+    "fit": Verb(("TARGET", "FILE"), {"--output": "FILE"}),
+    "predict": Verb(("MODEL",), {"--no-compile": None}),
     "reproduce": Verb(options={"--keep": None}),
     "why": Verb(words=("STEP",)),
 }
