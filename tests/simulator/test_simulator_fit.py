@@ -40,9 +40,7 @@ def test_a_chip_of_another_speed_is_found_and_predicts_what_it_has_not_seen(fact
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(0.01, 1000), min_size=5, max_size=12))
 def test_no_measurement_makes_a_cost_negative(latencies: list[float]) -> None:
-    samples = [
-        dataclasses.replace(sample, latency_ms=ms) for sample, ms in zip(made(1.0), latencies, strict=False)
-    ]
+    samples = [dataclasses.replace(sample, latency_ms=ms) for sample, ms in zip(made(1.0), latencies, strict=False)]
     assert all(cost > 0 for cost in fit(samples).values())
 
 
