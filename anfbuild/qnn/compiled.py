@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, cast
 
 from anfbuild.errors import StepError
@@ -52,7 +52,7 @@ class Compiled:
     activations: dict[str, int]
     constants: dict[str, int]
     verdicts: tuple[Verdict, ...]
-    operations: tuple[Operation, ...] | None = None
+    operations: tuple[Operation, ...] | None = field(default=None, compare=False)
 
     @property
     def traffic_mb(self) -> dict[str, float] | None:
@@ -74,7 +74,7 @@ class Compiled:
 
     def to_json(self) -> dict[str, object]:
         """A JSON object that `from_json` reads back. Its key `traffic_mb` is for readers; it is not read."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "operations"}
+        values = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "operations"}
         return {
             **values,
             "traffic": None if self.traffic is None else asdict(self.traffic),
