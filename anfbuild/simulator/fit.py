@@ -37,7 +37,7 @@ PRIOR = {
 
 _SPREAD = 0.7
 """How far a cost may leave its prior before that counts as much as `_WEIGHT` measurements do: a factor of two."""
-_WEIGHT = 0.1
+_WEIGHT = 0.3
 _LOSS = 0.2
 """Log ratio above which a measurement pulls less than its square."""
 _STEPS = 30

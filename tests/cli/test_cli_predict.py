@@ -31,7 +31,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_model_without_weights_is_costed_on_several_chips(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("project")
+def test_a_model_without_weights_is_costed_on_several_chips(capsys: pytest.CaptureFixture[str]) -> None:
     words = [
         "predict",
         "net.onnx",
@@ -63,9 +64,8 @@ def test_a_model_without_weights_is_costed_on_several_chips(project: Path, capsy
         (["predict", "net.onnx", "--no-compile"], "model.inputs"),  # an open dimension: what to type is proposed
     ],
 )
-def test_what_cannot_be_predicted_is_refused(
-    project: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
-) -> None:
+@pytest.mark.usefixtures("project")
+def test_what_cannot_be_predicted_is_refused(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
     assert main(words) == 2
     assert said in capsys.readouterr().err
 
