@@ -12,12 +12,16 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """A name beside `path` to write to: it takes the place of `path` when the block ends, and is gone if that fails.
 
-    Raises OSError.
+    Raises OSError, which names `path` where the name beside it could not be used.
     """
     partial = path.with_name(f".{secrets.token_hex(8)}.partial")
     try:
         yield partial
         partial.replace(path)
+    except OSError as error:
+        if error.filename == str(partial):
+            error.filename = str(path)
+        raise
     finally:
         with suppress(OSError):  # the disk that failed the block; what failed is told already
             partial.unlink(missing_ok=True)

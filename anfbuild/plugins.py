@@ -1,4 +1,5 @@
-"""Kinds that other distributions add, by Python entry points: tasks, kinds of data set, range estimators.
+"""Kinds that other distributions add, by Python entry points: tasks, kinds of data set, range estimators,
+models.
 
     [project.entry-points."anfbuild.tasks"]
     counting = "my_package.counting:Counting"
@@ -20,6 +21,7 @@ _PREFIX = "anfbuild"
 TASKS = f"{_PREFIX}.tasks"
 DATASETS = f"{_PREFIX}.datasets"
 ESTIMATORS = f"{_PREFIX}.estimators"
+MODELS = f"{_PREFIX}.models"
 
 
 @cache

@@ -1,6 +1,8 @@
 """Mutate small models of each format and convert them: each is converted or refused, none crashes, hangs or grows.
 
-    python benchmarks/fuzz_models.py --count 1000 [--first 0] [--seconds 20] [--gigabytes 4]
+    python benchmarks/fuzz_models.py --count 1000 [--first 0] [--seconds 20] [--gigabytes 4] [--kinds onnx tflite …]
+
+`--kinds pt2 pt keras h5` takes PyTorch and TensorFlow, and many seconds a mutant.
 
 They are converted in processes of their own with bounds on time and memory, so that the crash of a library is seen as
 what it is. Ends with 1 where a mutant did anything but these two.
@@ -14,31 +16,28 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS / "sources"), str(TESTS / "graph")]
 
-SHAPES = {"onnx": {"x": [1, 3, 8, 8]}, "tflite": {"x": [1, 4, 6, 3]}}
 
-
-def convert(seeds: range) -> None:
+def work(seeds: range, kinds: Sequence[str]) -> None:
     """Convert the mutants one by one; say of each what became of it."""
-    from mutations import mutant
+    from mutations import convert, mutant
 
-    from anfbuild import graph
     from anfbuild.errors import AnfbuildError
-    from anfbuild.sources.readers import read
 
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
-            kind, data = mutant(seed)
+            kind, data = mutant(seed, kinds)
             path = Path(folder) / f"m.{kind}"
             path.write_bytes(data)
             print(seed, "starts", flush=True)
             try:
-                graph.clean(read(path), SHAPES[kind])
+                convert(path, kind)
                 print(seed, "converted", flush=True)
             except AnfbuildError:
                 print(seed, "refused", flush=True)
@@ -46,12 +45,12 @@ def convert(seeds: range) -> None:
                 print(seed, f"broke: {type(error).__name__}: {' '.join(str(error).split())[:200]}", flush=True)
 
 
-def run(seeds: range, seconds: float, gigabytes: float) -> dict[int, str]:
+def run(seeds: range, seconds: float, gigabytes: float, kinds: Sequence[str]) -> dict[int, str]:
     """What became of each mutant; they share a process until one ends it."""
     found: dict[int, str] = {}
     left = seeds
     while left:
-        command = [sys.executable, __file__, "--worker", str(left.start), str(left.stop)]
+        command = [sys.executable, __file__, "--kinds", *kinds, "--worker", str(left.start), str(left.stop)]
         bound = int(gigabytes * 1e9)
 
         def limit(bound: int = bound) -> None:
@@ -90,16 +89,18 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--gigabytes", type=float, default=4.0)
+    parser.add_argument("--kinds", nargs="+", default=["onnx", "tflite", "zip", "tar"])
     parser.add_argument("--worker", type=int, nargs=2)
     arguments = parser.parse_args()
     if arguments.worker:
-        convert(range(*arguments.worker))
+        work(range(*arguments.worker), arguments.kinds)
         return 0
     last = arguments.first + arguments.count
     groups = [range(start, min(start + 50, last)) for start in range(arguments.first, last, 50)]
     found: dict[int, str] = {}
     with ThreadPoolExecutor(2) as pool:
-        for part in pool.map(lambda seeds: run(seeds, arguments.seconds, arguments.gigabytes), groups):
+        bounds = arguments.seconds, arguments.gigabytes, arguments.kinds
+        for part in pool.map(lambda seeds: run(seeds, *bounds), groups):
             found |= part
     counts = collections.Counter(what.partition(":")[0] for what in found.values())
     print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))

@@ -1,8 +1,13 @@
-"""What all tests share: the choice of the few that need real servers or clusters."""
+"""What all tests share: the choice of the few that need real servers or clusters, and that none is judged by time."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# The first example may be the one that imports a library.
+settings.register_profile("anfbuild", deadline=None)
+settings.load_profile("anfbuild")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

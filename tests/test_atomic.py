@@ -33,3 +33,10 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
         fail()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_names_the_file_that_was_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "a.json"
+    with pytest.raises(FileNotFoundError) as told, replacing(path) as partial:
+        partial.write_text("new")
+    assert told.value.filename == str(path)

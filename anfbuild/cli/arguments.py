@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from anfbuild.cli.verbs import BUILD, VERBS
+from anfbuild.cli.verbs import BUILD, VERBS, Verb
 from anfbuild.errors import RecipeError, did_you_mean
 
 _FLAGS = {
@@ -77,7 +77,7 @@ def parse(argv: Sequence[str]) -> Arguments:
             words.append(word)
     arguments = Arguments(verb, tuple(words), options, tuple(overrides), **flags)
     if not arguments.help:
-        _check_words(words, verb, expected.words)
+        _check_words(words, verb, expected)
         _check_resume(arguments)
     return arguments
 
@@ -108,8 +108,9 @@ def _unknown_option(option: str, verb: str | None, own: Mapping[str, str | None]
     )
 
 
-def _check_words(words: Sequence[str], verb: str | None, expected: Sequence[str]) -> None:
-    if len(words) == len(expected):
+def _check_words(words: Sequence[str], verb: str | None, takes: Verb) -> None:
+    expected = takes.words
+    if len(words) == len(expected) or (takes.optional and not words):
         return
     if verb is None:
         raise RecipeError(

@@ -22,6 +22,7 @@ from anfbuild.cli.remotes import shared
 from anfbuild.cli.seam import describe
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
+from anfbuild.engine.instances import Part, part_of
 from anfbuild.engine.memo import Memo
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.store import Store
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
 PACKAGE = Path(anfbuild.__file__).parent
 
 EXPORTS = (
-    ("report", "results.json", "results.json"),
-    ("report", "report.html", "report.html"),
-    ("quantize", "encodings.json", "encodings.json"),
-    ("prepare", "placement.csv", "placement.csv"),
+    ("report", "results.json"),
+    ("report", "report.html"),
+    ("quantize", "encodings.json"),
+    ("prepare", "placement.csv"),
 )
-"""(step, its file, name in the build's folder); a file that the step did not leave is passed over."""
+"""(step, its file); one that the step did not leave is passed over. The files of a component are in its own folder."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Outcome:
     """The steps of the goal, each after what it needs."""
     failed: str | None = None
     """The step that broke."""
+    files: Sequence[str] = ()
+    """What was exported, as paths in `folder`. Something else may lie there too."""
 
     @property
     def summary(self) -> list[tuple[str, str, str]]:
@@ -92,9 +95,9 @@ def build(
     """Bring the recipe's goal up to date and export it.
 
     `folder` is where the files go, by default `artifacts/builds/NAME/<key12>`; `latest` moves the link of that name
-    beside it to this build, if that is a whole one. `lock` is `--lock`, to write what was built into the recipe's lock,
-    or `--locked`, to hold the build to it; `remote` shares results with others. Raises nothing that a user can cause:
-    errors are in the outcome.
+    beside it to this build, if that is a whole one and does not break its lock. `lock` is `--lock`, to write what was
+    built into the recipe's lock, or `--locked`, to hold the build to it; `remote` shares results with others. Raises
+    nothing that a user can cause: errors are in the outcome.
     KeyboardInterrupt passes.
     """
     started = time.perf_counter(), time.process_time()
@@ -109,11 +112,17 @@ def build(
         if not run.run(goal):
             assert isinstance(run.error, AnfbuildError)
             raise run.error
-        return finish(_export(run, recipe, builds, folder, latest, started))
+        exported = _export(run, recipe, builds, folder, started)
+        outcome = finish(exported)
+        breaks_lock = lock == "--locked" and outcome.error is not exported.error
+        if latest and goal == "report" and exported.folder is not None and not breaks_lock:
+            _point(builds / "latest", exported.folder.name)
+        return outcome
     except (AnfbuildError, OSError) as error:
-        told = located(error if isinstance(error, AnfbuildError) else _unwritten(error, folder or builds), recipe)
-        told.__cause__ = error
         failed = next((event.step for event in run.events if event.kind == "failed"), None) if run else None
+        known = error if isinstance(error, AnfbuildError) else _unwritten(error, folder or builds)
+        told = located(known, recipe, part_of(failed or ""))
+        told.__cause__ = error
         steps = _steps(run) if run else ()
         return Outcome(recipe.name, told.exit_code, steps=steps, error=told, planned=planned, failed=failed)
     except KeyboardInterrupt:
@@ -140,7 +149,7 @@ def _finish(run: Build, recipe: Recipe, project: Path, lock: str | None) -> Call
     def finish(outcome: Outcome) -> Outcome:
         if outcome.error is not None or outcome.folder is None:
             return outcome
-        found = locks.made(run, recipe, outcome.folder, store)
+        found = locks.made(run, recipe, outcome.folder, outcome.files, store)
         try:
             if entry is not None:
                 locks.check_made(entry, found, there, name)
@@ -148,7 +157,8 @@ def _finish(run: Build, recipe: Recipe, project: Path, lock: str | None) -> Call
                 with store.lock(f"lock-of-{recipe.name}"):
                     locks.save(locks.load(recipe.name, project), name, found)
         except AnfbuildError as error:
-            (outcome.folder / f"{recipe.name}.anf").unlink(missing_ok=True)  # as after a missed gate
+            if entry is not None:
+                (outcome.folder / f"{recipe.name}.anf").unlink(missing_ok=True)  # as after a missed gate
             return dataclasses.replace(outcome, exit_code=error.exit_code, error=error)
         return outcome
 
@@ -169,25 +179,34 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None], remote:
     Raises RecipeError, VersionError.
     """
     from anfbuild.qnn.availability import compiler
-    from anfbuild.steps import GRAPH
+    from anfbuild.steps import GRAPH, JOINT
 
-    config = recipe.config
     store = Store(store_root(project))
-    private = {
-        *(("fetch",) if config["source"]["private"] else ()),
-        *(("assets", "dataset") if config["dataset"]["private"] else ()),
-    }
+    found = {"host": {"versions": check(recipe.config), **compiler()}}
+    parts = {name: Part({**config, **found}, f"components.{name}.") for name, config in recipe.components.items()}
+    private = {step for name, config in recipe.components.items() for step in _private(config, f"[{name}]")}
     return Build(
         recipe.name,
         GRAPH,
-        {**config, "host": {"versions": check(config), **compiler()}},
+        {**recipe.config, **found},
         Cache(store, remote),
         project=project,
         code=code_index(store.memo_file),
         notify=notify,
-        private=private,
+        private=private if parts else _private(recipe.config),
         host=host,
+        parts=parts,
+        joint=JOINT,
     )
+
+
+def _private(config: Mapping[str, Any], instance: str = "") -> set[str]:
+    """The steps that make what must not leave this machine."""
+    steps = (
+        *(("fetch",) if config["source"]["private"] else ()),
+        *(("assets", "dataset") if config["dataset"]["private"] else ()),
+    )
+    return {f"{step}{instance}" for step in steps}
 
 
 @functools.cache
@@ -198,7 +217,9 @@ def code_index(memo: Path) -> CodeIndex:
 
 def store_root(project: Path) -> Path:
     """$ANFBUILD_CACHE, or artifacts/store in the project."""
-    return Path(os.environ.get("ANFBUILD_CACHE") or project / "artifacts" / "store").absolute()
+    given = os.environ.get("ANFBUILD_CACHE")
+    # A `~` in quotes, or in the file of a CI service, comes here as it is.
+    return Path(os.path.expanduser(given) if given else project / "artifacts" / "store").absolute()  # noqa: PTH111
 
 
 def host() -> dict[str, str]:
@@ -216,54 +237,82 @@ def print_event(event: Event, console: Console) -> None:
     """Say in a line what a step is at."""
     hit = "cached (remote)" if event.origin == "remote" else "cached"
     words = {"wait": "waiting for another build", "start": "...", "hit": hit, "failed": "FAILED"}
-    end = f"{event.seconds:.1f} s" if event.seconds is not None else words[event.kind]
+    if event.received is not None:
+        end = _amount(event.received, event.total)
+    else:
+        end = f"{event.seconds:.1f} s" if event.seconds is not None else words[event.kind]
     console.print(f"{event.step:<10} {end}")
 
 
-def _export(
-    run: Build, recipe: Recipe, builds: Path, folder: Path | None, latest: bool, started: tuple[float, float]
-) -> Outcome:
+def _amount(received: int, total: int | None) -> str:
+    """How far a download is."""
+    if not total:
+        return f"{received / 1e6:.1f} MB"
+    return f"{received / 1e6:.1f} of {total / 1e6:.1f} MB ({received * 100 // total} %)"
+
+
+def _export(run: Build, recipe: Recipe, builds: Path, folder: Path | None, started: tuple[float, float]) -> Outcome:
     goal = recipe.config["goal"]
-    key = run.result(goal).key
+    key = run.goal_key(goal)
+    assert key is not None, "the goal was reached"
     target = folder or builds / key[:12]
     target.mkdir(parents=True, exist_ok=True)
-    results = _export_report(run, recipe, target) if goal == "report" else _export_goal(run, goal, target)
+    export = _export_report if goal == "report" else _export_goal
+    results, files = export(run, recipe, target)
     steps = _steps(run)
     _write_run(steps, recipe, target, key, started)
-    if latest and goal == "report":
-        _point(builds / "latest", target.name)
     missed = [gate for gate in (results or {}).get("gates", []) if gate["passed"] is False]
     error = None
     if missed:
-        names = ", ".join(f"{g['name']} is {g['value']}, limit {g['direction']} {g['limit']}" for g in missed)
+        from anfbuild.report.gates import gate_name
+
+        names = ", ".join(f"{gate_name(g)} is {g['value']}, limit {g['direction']} {g['limit']}" for g in missed)
         error = GateError(
             f"{len(missed)} gate(s) missed: {names}",
             where=str(target / "report.html"),
             remedy="No package was exported. Change the recipe, or its gates.",
         )
     planned = run.ancestors(goal)
-    return Outcome(recipe.name, error.exit_code if error else 0, key, target, results, steps, error, planned)
+    code = error.exit_code if error else 0
+    return Outcome(recipe.name, code, key, target, results, steps, error, planned, files=files)
 
 
-def _export_report(run: Build, recipe: Recipe, target: Path) -> dict[str, Any]:
-    for step, file, name in EXPORTS:
-        if file in run.result(step).files:
-            run.export(step, file, target / name)
+def _export_report(run: Build, recipe: Recipe, target: Path) -> tuple[dict[str, Any], list[str]]:
+    """results.json, and the names of the files."""
+    files = []
+    for step, file in EXPORTS:
+        for member in run.members(step):
+            if file in run.result(member).files:
+                files.append(_below(part_of(member), file))
+                run.export(member, file, _place(target / files[-1]))
     results: dict[str, Any] = json.loads((target / "results.json").read_text(encoding="utf-8"))
     archive = target / f"{recipe.name}.anf"
     if all(gate["passed"] is not False for gate in results["gates"]):
         run.export("package", "package.anf", archive)
+        files.append(archive.name)
     else:
         archive.unlink(missing_ok=True)
-    return results
+    return results, files
 
 
-def _export_goal(run: Build, goal: str, target: Path) -> dict[str, Any] | None:
-    for file in run.result(goal).files:
-        path = target / goal / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        run.export(goal, file, path)
-    return None
+def _export_goal(run: Build, recipe: Recipe, target: Path) -> tuple[None, list[str]]:
+    """No results, and the names of the files."""
+    files = []
+    for member in run.members(recipe.config["goal"]):
+        for file in run.result(member).files:
+            files.append(f"{member.partition('[')[0]}/{_below(part_of(member), file)}")
+            run.export(member, file, _place(target / files[-1]))
+    return None, files
+
+
+def _below(part: str | None, file: str) -> str:
+    """The file's name in the build's folder: below the component's name where there are several."""
+    return f"{part}/{file}" if part else file
+
+
+def _place(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def _steps(run: Build) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from anfbuild.cli.build import make
 from anfbuild.cli.console import visible, write
 from anfbuild.cli.located import located
+from anfbuild.engine.instances import part_of
 from anfbuild.engine.run import Event
 from anfbuild.errors import AnfbuildError
 from anfbuild.recipe import compose
@@ -29,7 +30,7 @@ def tasks(words: Sequence[str], project: Path) -> list[dict[str, Any]]:
 
     def tell(event: Event) -> None:
         if event.kind == "failed" and isinstance(build.error, AnfbuildError):
-            _stderr(located(build.error, recipe))
+            _stderr(located(build.error, recipe, part_of(event.step)))
 
     try:
         build = make(recipe, project, tell)

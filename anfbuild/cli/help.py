@@ -22,6 +22,12 @@ many builds: -m, one for each combination
   anfbuild -m '+recipe=glob(*)'                every recipe
   anfbuild -m ... hydra/launcher=joblib        any Hydra launcher that is installed
 
+before a build
+  anfbuild lint MODEL [target=sm8650] [quantization=int8] [model.inputs.x.shape=[1,3,640,640]] [--sarif]
+                                                   what will run where, why, and how to mend it: no weights, no data
+  anfbuild lint +recipe=NAME [KEY=VALUE ...]       the same of a recipe's model;  anfbuild lint --rules: every rule
+                                                   exit 3 where a build would stop or make something wrong
+
 about a build
   anfbuild why STEP +recipe=NAME [KEY=VALUE ...]   would it run, and what changed since the nearest earlier build
   anfbuild reproduce +recipe=NAME [--keep]         build again from nothing, elsewhere, and compare every file

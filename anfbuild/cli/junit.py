@@ -14,6 +14,7 @@ from xml.etree import ElementTree as Xml
 
 from anfbuild.atomic import replacing
 from anfbuild.errors import RecipeError, StepError
+from anfbuild.report.gates import gate_name
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold, not even escaped."""
@@ -21,13 +22,14 @@ _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def check(file: str, project: Path) -> Path:
-    """Where the report goes; its folder is made. Raises RecipeError where it cannot be."""
+    """Where the report goes; its folder is made. A link stays one. Raises RecipeError where it cannot be."""
     path = project / file
     try:
+        path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
-        problem = "it is a folder" if path.is_dir() else None
-    except OSError as error:
-        problem = error.strerror or str(error)
+        problem = "it is no file" if path.exists() and not path.is_file() else None  # no device is to be replaced
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
     if problem:
         raise RecipeError(
             f"the report cannot be written: {problem}", where=f"--junit {file}", remedy="Name a file in a folder."
@@ -92,14 +94,14 @@ def _step(
 
 
 def _gate(suite: Xml.Element, name: str, gate: Mapping[str, Any]) -> None:
-    case = _case(suite, f"{name}.gates", f"{gate['name']} {gate['direction']}")
+    case = _case(suite, f"{name}.gates", f"{gate_name(gate)} {gate['direction']}")
     told = f"{gate['value']} {gate['unit']}".strip() + f", limit {gate['direction']} {gate['limit']}"
     if gate["passed"] is None:
         _outcome(case, "skipped", str(gate.get("reason") or "not judged"))
     elif gate["passed"]:
         Xml.SubElement(case, "system-out").text = _text(told)
     else:
-        _outcome(case, "failure", f"{gate['name']} is {told}")
+        _outcome(case, "failure", f"{gate_name(gate)} is {told}")
 
 
 def _case(suite: Xml.Element, classname: str, name: str, seconds: float | None = None) -> Xml.Element:

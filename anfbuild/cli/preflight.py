@@ -10,21 +10,37 @@ from pathlib import Path
 from typing import Any
 
 from anfbuild.errors import RecipeError
+from anfbuild.recipe.recipe import components_of
 
 
-def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+def check(config: dict[str, Any]) -> list[dict[str, Any]]:
     """Refuse a recipe that cannot be built here. Returns the version matrix, part by part, as found on this host.
 
     Raises VersionError naming the part, or RecipeError naming the key, the value and the choices.
     """
-    from anfbuild import compat, datasets, sources, tasks
-    from anfbuild.qnn.options import Options
-    from anfbuild.quantization.estimators import check as check_estimator
-    from anfbuild.quantization.schemes import check as check_scheme
+    from anfbuild import compat
     from anfbuild.report.gates import check as check_gates
-    from anfbuild.soc import find
 
     parts = [part.to_json() for part in compat.check(config["versions"])]
+    _check_target(config)
+    check_gates(config["gates"])
+    components = components_of(config)
+    for name, own in components.items():
+        try:
+            _check_model(own)
+        except RecipeError as error:
+            if (error.where or "").partition(".")[0] in own:
+                error.where = f"components.{name}.{error.where}"
+            raise
+    if not components:
+        _check_model(config)
+    return parts
+
+
+def _check_target(config: Mapping[str, Any]) -> None:
+    from anfbuild.qnn.options import Options
+    from anfbuild.soc import find
+
     target = config["target"]
     named = find(target["soc"], where="target.soc")
     built = Options(
@@ -40,16 +56,28 @@ def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
             choices=[named.soc_model],
             remedy="Correct one of the two; target.name is free for a name of your own.",
         )
-    check_scheme(config["quantization"]["scheme"], target["arch"])
+
+
+def _check_model(config: Mapping[str, Any]) -> None:
+    """Refuse what a recipe, or a component as it sees it, says of its model and data."""
+    from anfbuild import datasets, sources, tasks
+    from anfbuild.quantization.estimators import check as check_estimator
+    from anfbuild.quantization.schemes import check as check_scheme
+    from anfbuild.report.gates import check as check_gates
+
+    check_scheme(config["quantization"]["scheme"], config["target"]["arch"])
     check_estimator(config["calibration"]["estimator"], config["calibration"]["percentile"])
     check_gates(config["gates"])
     task = dict(config["task"])
     tasks.check(task.pop("kind"), task)
-    for name, spec in config["model"]["inputs"].items():
-        tasks.read_input(spec, where=f"model.inputs.{name}")
-    source = {k: v for k, v in config["source"].items() if k not in ("license", "private")}
+    tasks.check_inputs(config["task"]["kind"], config["model"]["inputs"])
+    source = {k: v for k, v in config["source"].items() if k not in ("license", "private", "vocabulary")}
     sources.check(source.pop("kind"), **source)
+    vocabulary = dict(config["source"]["vocabulary"])
+    if (kind := vocabulary.pop("kind")) is not None:
+        sources.check(kind, **vocabulary, where="source.vocabulary")
     data = config["dataset"]
+    _check_samples(config["task"]["kind"], data["kind"])
     datasets.check(
         data["kind"],
         samples=data["samples"],
@@ -65,4 +93,21 @@ def check(config: Mapping[str, Any]) -> list[dict[str, Any]]:
             where="emulate.samples",
             remedy="The emulated samples are the first of the evaluated ones: raise evaluation.samples.",
         )
-    return parts
+
+
+def _check_samples(task: str, dataset: str) -> None:
+    """RecipeError where a task on texts is given images, or the reverse. What plug-ins offer is not known here."""
+    from anfbuild import datasets, tasks
+
+    if task not in tasks.KINDS or dataset not in datasets.KINDS:
+        return
+    wanted, given = task in tasks.ON_TEXTS, dataset in datasets.OF_TEXTS
+    if wanted != given:
+        fitting = [kind for kind in datasets.KINDS if (kind in datasets.OF_TEXTS) == wanted]
+        raise RecipeError(
+            f"task {task!r} wants {'texts' if wanted else 'images'}, but the samples of {dataset!r} are "
+            f"{'texts' if given else 'images'}",
+            where="dataset.kind",
+            choices=fitting,
+            remedy="Choose another data set, or another task.",
+        )

@@ -15,6 +15,7 @@ from anfbuild.cli.build import make, store_root
 from anfbuild.cli.console import Console
 from anfbuild.cli.remotes import settings, warn
 from anfbuild.engine.entry import parse_entry
+from anfbuild.engine.files import read_regular
 from anfbuild.engine.remote.connect import connect
 from anfbuild.engine.remote.remote import Remote, RemoteError
 from anfbuild.engine.remote.settings import CHOICES, URL, Settings
@@ -128,7 +129,7 @@ def _private_keys(store: Store) -> set[str]:
 def _entry(store: Store, key: str) -> Result | None:
     """The entry of `key`, as good as it is, without marking it as used."""
     try:
-        return parse_entry(key, store.entry(key).read_bytes())
+        return parse_entry(key, read_regular(store.entry(key)))
     except (OSError, ValueError):
         return None
 

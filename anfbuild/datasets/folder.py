@@ -25,9 +25,9 @@ _WRITE_TRUTH = 'Write {"FILE": {...}, ...} in JSON and UTF-8, with what the task
 def write_folder(path: Path, split: str, samples: int, folder: Path) -> dict[str, dict[str, Any]]:
     """Copy `samples` images of `split` from `path` to `folder`, each checked to be readable. Returns their truth.
 
-    `truth.json`: {file name: {…}}, the ground truth in the words of the task. Raises StepError naming the file or
-    folder: missing, an unreadable image, too few images, an image that is in both subfolders, a truth that is no JSON
-    or names no image.
+    `truth.json`: {file name: {…}}, the ground truth in the words of the task; without the file there is none. Raises
+    StepError naming the file or folder: missing, an unreadable image, too few images, an image that is in both
+    subfolders, a truth that is no JSON, names no image or lies beside the subfolders.
     """
     source, images = _images_of_split(path, split)
     if len(images) < samples:
@@ -36,7 +36,13 @@ def write_folder(path: Path, split: str, samples: int, folder: Path) -> dict[str
             remedy="Add images or ask for fewer samples. Without calibration/ and evaluation/ subfolders, two thirds "
             "of a folder's images are for calibration and one third for evaluation.",
         )
-    truth = _truth(source)
+    if source != path and (path / TRUTH).exists():
+        raise StepError(
+            f"the ground truth lies beside {source.name}/, not in it",
+            where=str(path / TRUTH),
+            remedy="Move it to evaluation/, beside the images that it is about.",
+        )
+    truth = _truth(source) if (source / TRUTH).exists() else None
     entries = []
     for number, image in enumerate(images[:samples]):
         content = image.read_bytes()
@@ -45,7 +51,7 @@ def write_folder(path: Path, split: str, samples: int, folder: Path) -> dict[str
         (folder / file).write_bytes(content)
         entries.append(Entry(image.name, file))
     write_index(folder, entries)
-    return {entry.name: truth.get(entry.name, {}) for entry in entries}
+    return {} if truth is None else {entry.name: truth.get(entry.name, {}) for entry in entries}
 
 
 def _images_of_split(path: Path, split: str) -> tuple[Path, list[Path]]:
@@ -89,8 +95,6 @@ def _refuse_constant(text: str) -> None:
 
 def _truth(folder: Path) -> dict[str, dict[str, Any]]:
     path = folder / TRUTH
-    if not path.exists():
-        return {}
     try:
         truth = json.loads(path.read_text("utf-8"), parse_constant=_refuse_constant)
     except OSError as error:

@@ -13,10 +13,13 @@ from anfbuild import plugins
 from anfbuild.datasets.samples import SPLITS
 from anfbuild.errors import RecipeError, did_you_mean
 
-KINDS = ("folder", "synthetic_text")
+KINDS = ("folder", "photos", "synthetic_lines", "synthetic_sentences", "synthetic_text")
 
-MIN_SIZE = 128
-"""Pixels: a smaller generated image has no room for a line of readable text."""
+OF_TEXTS = frozenset(("synthetic_sentences",))
+"""The kinds whose samples are texts; those of all others are images."""
+
+MIN_SIZE = {"synthetic_text": 128, "synthetic_lines": 24}
+"""Pixels: a smaller generated image has no room for readable text."""
 
 
 def check(
@@ -46,10 +49,18 @@ def check(
         raise RecipeError(f"a seed is 0 or more, not {seed}", where="dataset.seed")
     if kind == "folder" and path is None:
         raise RecipeError("a data set of kind 'folder' needs a path", where="dataset.path", remedy="Write it.")
-    if kind == "synthetic_text" and (size is None or size < MIN_SIZE):
-        raise RecipeError(f"generated images are {MIN_SIZE} pixels wide or more, not {size}", where="dataset.size")
-    if kind == "synthetic_text" and not assets:
+    if kind in MIN_SIZE and (size is None or size < MIN_SIZE[kind]):
+        raise RecipeError(f"images of {kind!r} have {MIN_SIZE[kind]} pixels or more, not {size}", where="dataset.size")
+    if kind in MIN_SIZE and not assets:
         raise RecipeError("text needs photos and fonts", where="dataset.assets", remedy="List both groups of files.")
+    if kind == "photos" and size is None:
+        raise RecipeError("cuts of photos need a size", where="dataset.size", remedy="Write their edge in pixels.")
+    if kind == "photos" and not assets:
+        raise RecipeError(
+            "there are no photos to cut",
+            where="dataset.assets",
+            remedy="List some in groups whose names begin with calibration and evaluation.",
+        )
 
 
 def write(
@@ -67,10 +78,10 @@ def write(
 
     Returns the ground truth by sample name, in the words of the task that judges it; empty where there is none.
 
-    `size` is the side of a generated image in pixels, `path` a user's folder, `assets` a folder with the files that
-    images are generated from: `photos/` and `fonts/`. A sample depends on its number, the split and the seed, never on
-    how many are asked for. Raises RecipeError as `check` does and for an unknown split, StepError for data that is
-    missing, too little or unreadable.
+    `size` is the side of a generated image in pixels, of one line its height, `path` a user's folder, `assets` a folder
+    with the files that images are made from, a folder a group. A sample depends on its number, the split and the seed,
+    never on how many are asked for. Raises RecipeError as `check` does and for an unknown split, StepError for data
+    that is missing, too little or unreadable.
     """
     check(kind, samples=samples, seed=seed, size=size, path=path, assets=assets is not None)
     if split not in SPLITS:
@@ -86,8 +97,21 @@ def write(
 
         assert path is not None
         return write_folder(path, split, samples, folder)
-    from anfbuild.datasets.synthetic_text import write_synthetic_text
+    if kind == "synthetic_sentences":
+        from anfbuild.datasets.synthetic_sentences import write_synthetic_sentences
 
+        return write_synthetic_sentences(split, samples, seed, folder)
     assert assets is not None
     assert size is not None
+    if kind == "photos":
+        from anfbuild.datasets.photos import write_photos
+
+        write_photos(assets, split, samples, seed, size, folder)
+        return {}
+    if kind == "synthetic_lines":
+        from anfbuild.datasets.synthetic_lines import write_synthetic_lines
+
+        return write_synthetic_lines(assets, split, samples, seed, size, folder)
+    from anfbuild.datasets.synthetic_text import write_synthetic_text
+
     return write_synthetic_text(assets, split, samples, seed, size, folder)

@@ -1,4 +1,4 @@
-"""The form of a sample set: a folder with images and `index.json`.
+"""The form of a sample set: a folder with images or texts (.txt, UTF-8) and `index.json`.
 
     {"samples": [{"name": …, "file": …}, …]}
 
@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 from anfbuild.errors import StepError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from anfbuild.tasks import Content
 
 INDEX = "index.json"
 SPLITS = ("calibration", "evaluation")
@@ -28,11 +27,11 @@ SPLITS = ("calibration", "evaluation")
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One image."""
+    """One image or text."""
 
     name: str
-    image: NDArray[np.uint8]
-    """(height, width, 3) RGB, upright."""
+    content: Content
+    """An image is upright."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Entry:
 
     name: str
     file: str
-    """The image's path inside the folder."""
+    """The path of the image or text inside the folder."""
 
 
 def write_index(folder: Path, entries: Sequence[Entry]) -> None:
@@ -50,19 +49,31 @@ def write_index(folder: Path, entries: Sequence[Entry]) -> None:
     (folder / INDEX).write_text(json.dumps(index, indent=1, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
 
 
-def read(folder: Path, limit: int | None = None) -> Iterator[Sample]:
-    """The samples of a set in their order, the first `limit` of them, one image in memory at a time.
+TEXT = ".txt"
 
-    Raises StepError naming the file: no index, a damaged one, no samples, fewer than `limit`, an image that is
+
+def read(folder: Path, limit: int | None = None) -> Iterator[Sample]:
+    """The samples of a set in their order, the first `limit` of them, one in memory at a time.
+
+    Raises StepError naming the file: no index, a damaged one, no samples, fewer than `limit`, one that is
     missing or cannot be read.
     """
-    from anfbuild.datasets.images import load_image
-
     entries = read_index(folder)
     if limit is not None and limit > len(entries):
         raise StepError(f"{folder.name} has {len(entries)} samples, {limit} wanted", where=str(folder / INDEX))
     for entry in entries[:limit]:
-        yield Sample(entry.name, load_image(folder / entry.file))
+        yield Sample(entry.name, _load(folder / entry.file))
+
+
+def _load(path: Path) -> Content:
+    if path.suffix == TEXT:
+        try:
+            return path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise StepError(f"{path} cannot be read as a text: {error}") from error
+    from anfbuild.datasets.images import load_image
+
+    return load_image(path)
 
 
 def read_index(folder: Path) -> list[Entry]:

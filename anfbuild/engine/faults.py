@@ -44,11 +44,15 @@ def without_workspace(error: AnfbuildError, folder: Path) -> AnfbuildError:
 
 
 def _disk_error(step: str, error: OSError, store: Path) -> StepError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return StepError(
         f"step {step!r} could not use the disk: {error.strerror or error}",
         where=str(error.filename or store),  # a full disk names no file
-        remedy="Make room and run the command again; finished steps are kept."
-        if full
-        else "Check the folder's rights.",
+        remedy=disk_remedy(error),
     )
+
+
+def disk_remedy(error: OSError) -> str:
+    """What to do where the store's disk took nothing, or gave nothing."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "Make room and run the command again; finished steps are kept."
+    return "Check the rights there, or set ANFBUILD_CACHE to a folder that this user can read and write."

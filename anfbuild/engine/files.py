@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import stat
@@ -12,12 +13,18 @@ CHUNK = 1 << 20
 
 
 class NotRegular(ValueError):
-    """There is something else than a file: a folder, a pipe, a device."""
+    """There is something else than a file: a folder, a pipe, a device, a link to itself."""
 
 
 def open_regular(path: Path) -> io.BufferedReader:
     """Open a regular file to read. Raises NotRegular, and OSError as `open` does."""
-    if not stat.S_ISREG(path.stat().st_mode):
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        mode = 0
+    if not stat.S_ISREG(mode):
         raise NotRegular(f"{path} is no regular file")
     return path.open("rb")
 

@@ -77,7 +77,7 @@ def key_values(
                 error.where = field.metadata["path"]
                 raise
         values[field.metadata["path"]] = value
-        if field.metadata["plugin"] and (identity := plugin(field.metadata["plugin"], value)):
+        if field.metadata["plugin"] and value is not None and (identity := plugin(field.metadata["plugin"], value)):
             values[field.metadata["path"] + PLUGIN] = identity
     return values
 

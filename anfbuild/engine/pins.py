@@ -21,8 +21,8 @@ def pin_files(store: Store) -> list[Path]:
     return sorted((store.root / "pins").glob("*/*.json"))
 
 
-def pin(store: Store, name: str, goal: str, steps: Mapping[str, str]) -> Path:
-    """Keep the build of recipe `name` whose steps have the keys `steps`; gives the pin's file.
+def pin(store: Store, name: str, goal: str, key: str, steps: Mapping[str, str]) -> Path:
+    """Keep the build of recipe `name` whose goal has `key` and whose steps those of `steps`; gives the pin's file.
 
     Raises RecipeError: a step of it has no result any more.
     """
@@ -35,7 +35,7 @@ def pin(store: Store, name: str, goal: str, steps: Mapping[str, str]) -> Path:
                 where=name,
                 remedy=f"Build first: anfbuild +recipe={name}.",
             )
-        path = pin_file(store, name, steps[goal])
+        path = pin_file(store, name, key)
         store.write(path, json.dumps(document, sort_keys=True, indent=1).encode())
     return path
 

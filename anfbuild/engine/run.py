@@ -17,6 +17,7 @@ from typing import Any
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
 from anfbuild.engine.faults import as_user_error, without_workspace
+from anfbuild.engine.instances import Part, expand, part_of
 from anfbuild.engine.key import FORMAT, action_key, content_digest, content_stamps, key_values, read_slice
 from anfbuild.engine.result import Result
 from anfbuild.engine.step import Job, Step
@@ -29,14 +30,17 @@ _ATTEMPTS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """Something the user may want to see: `kind` is hit, wait, start, done or failed; `seconds` is null but for
-    done; `origin` says of a hit whether it is local or was found on a remote now."""
+    """Something the user may want to see: `kind` is hit, wait, start, progress, done or failed; `seconds` is null but
+    for done; `origin` says of a hit whether it is local or was found on a remote now; `received` and `total` say how
+    many bytes of a download have come, and how many there are, if that is known."""
 
     kind: str
     step: str
     key: str | None = None
     seconds: float | None = None
     origin: str | None = None
+    received: int | None = None
+    total: int | None = None
 
 
 class Build:
@@ -54,15 +58,18 @@ class Build:
         notify: Callable[[Event], None],
         private: Iterable[str] = (),
         host: Callable[[], Mapping[str, Any]] = dict,
+        parts: Mapping[str, Part] | None = None,
+        joint: Mapping[str, Step] | None = None,
     ) -> None:
         """`name` is the recipe's, `tree` the recipe composed, `project` the folder that its relative paths start from,
         `code` knows the package that holds the steps; builds of one process share it, as they share the imported code,
         and its memo of files. What the steps in `private` make, and all that
         is made from it, stays on this machine. What `host` tells is kept with each result as where it was made.
+        With `parts` there is an instance of each step for every part, and one of each `joint` step over all of them;
+        where a step is named, an instance is meant.
         """
         self.name = name
-        self._steps = steps
-        self._tree = tree
+        self._steps = expand(steps, tree, parts, joint)
         self._cache = cache
         self._store = cache.store
         self._project = project
@@ -97,21 +104,36 @@ class Build:
     def _record(self, goal: str) -> None:
         steps = {name: self._results[name].key for name in self.ancestors(goal)}
         document = {"recipe": self.name, "goal": goal, "steps": steps, "private": sorted(self._private & steps.keys())}
-        self._store.record(self.name, steps[goal], document)
+        self._store.record(self.name, self.goal_key(goal) or "", document)
 
     def close(self, *, wait: bool = True) -> None:
         """Finish what is on its way to a remote, within bounds; without `wait`, let it go."""
         self._cache.close(wait=wait)
 
-    def ancestors(self, goal: str) -> list[str]:
-        """`goal` and all that it needs, each after what it needs itself. An unknown goal is a RecipeError."""
-        if goal not in self._steps:
+    def members(self, goal: str) -> list[str]:
+        """The steps that `goal` stands for: itself, or that step of every part. An unknown goal is a RecipeError."""
+        if goal in self._steps:
+            return [goal]
+        found = [name for name in self._steps if part_of(name) and name.partition("[")[0] == goal]
+        if not found:
             raise RecipeError(
                 f"there is no step {goal!r}",
                 where="goal",
                 choices=sorted(self._steps),
                 remedy=f"{did_you_mean(goal, self._steps)}Name one of the steps.",
             )
+        return found
+
+    def goal_key(self, goal: str) -> str | None:
+        """The key of a goal: its step's, or one over those of the steps it stands for; None while one has none."""
+        members = self.members(goal)
+        if members == [goal]:
+            return self.key(goal)
+        keys = {name: self.key(name) for name in members}
+        return None if None in keys.values() else action_key({"goal": goal, "keys": keys})
+
+    def ancestors(self, goal: str) -> list[str]:
+        """`goal` and all that it needs, each after what it needs itself. An unknown goal is a RecipeError."""
         order: list[str] = []
 
         def visit(name: str) -> None:
@@ -120,7 +142,8 @@ class Build:
             if name not in order:
                 order.append(name)
 
-        visit(goal)
+        for member in self.members(goal):
+            visit(member)
         return order
 
     def result(self, name: str) -> Result:
@@ -138,21 +161,29 @@ class Build:
 
     def needs(self, name: str) -> Mapping[str, tuple[str, str]]:
         """Each need of a step as its manifest's `inputs` call it -> (step, folder of it or "" for all)."""
-        return {f"{need}/{folder}" if folder else need: (need, folder) for need, folder in self._needs(name)}
+        return self._steps[name].needs
+
+    def step_name(self, name: str) -> str:
+        """The step that an instance is of, as manifests call it."""
+        return self._steps[name].step.name
+
+    def prefix(self, name: str) -> str:
+        """What the recipe has before the config paths of a step."""
+        return self._steps[name].prefix
 
     def manifest(self, name: str) -> dict[str, Any] | None:
         """All that decides what a step makes, or None while something it needs has no result yet."""
         inputs = {}
-        for need, folder in self._needs(name):
+        for label, (need, folder) in self.needs(name).items():
             result = self._resolve(need)
             if result is None:
                 return None
-            inputs[f"{need}/{folder}" if folder else need] = result.digest(folder)
-        return {"format": FORMAT, "step": name, **self.own_fields(name), "inputs": inputs}
+            inputs[label] = result.digest(folder)
+        return {"format": FORMAT, "step": self.step_name(name), **self.own_fields(name), "inputs": inputs}
 
     def own_fields(self, name: str) -> dict[str, Any]:
         """The part of a step's manifest that needs no result of another one: code, config and tools."""
-        module = self._steps[name].run.__module__
+        module = self._steps[name].step.run.__module__
         return {
             "code": self._code.digest(module),
             "config": self.key_fields(name),
@@ -161,7 +192,7 @@ class Build:
 
     def code_files(self, name: str) -> dict[str, str]:
         """The files of the package that the step's code is made of: `{path: SHA-256}`."""
-        return self._code.closure(self._steps[name].run.__module__)[0]
+        return self._code.closure(self._steps[name].step.run.__module__)[0]
 
     def key(self, name: str) -> str | None:
         """The action key of a step, or None while something it needs has no result yet."""
@@ -170,9 +201,15 @@ class Build:
 
     def key_fields(self, name: str) -> dict[str, Any]:
         """The config part of a step's key: `{config path: value}`."""
-        step = self._steps[name]
-        config = read_slice(step.config, self._tree, self._project)
-        return key_values(config, lambda path: content_digest(path, self._memo), self._code.plugin)
+        try:
+            return key_values(self._slice(name), lambda path: content_digest(path, self._memo), self._code.plugin)
+        except RecipeError as error:
+            error.where = f"{self.prefix(name)}{error.where}"
+            raise
+
+    def _slice(self, name: str) -> Any:
+        instance = self._steps[name]
+        return read_slice(instance.step.config, instance.tree, self._project)
 
     def observations(self, key: str | None) -> dict[str, float]:
         """What the step noted that made the result under `key`: figures that differ from run to run."""
@@ -187,20 +224,22 @@ class Build:
         raise StepError(f"the store loses {file!r} of step {name!r} again and again", where=str(self._store.root))
 
     def tasks(self, goal: str) -> list[dict[str, Any]]:
-        """The same graph as doit task dictionaries."""
+        """The same graph as doit task dictionaries; the last is the goal, be it a group of steps."""
+        members = self.members(goal)
+        group = {"name": goal, "actions": None, "task_dep": members, "doc": f"The step {goal} of every part."}
         return [
             {
                 "name": name,
                 "actions": [(self._act, [name])],
                 "uptodate": [(self.is_up_to_date, [name])],
                 "task_dep": [need for need, _ in self._needs(name)],
-                "doc": (self._steps[name].run.__doc__ or name)
+                "doc": (self._steps[name].step.run.__doc__ or name)
                 .strip()
                 .splitlines()[0],  # `python -OO` has no docstrings
                 "io": {"capture": False},
             }
             for name in self.ancestors(goal)
-        ]
+        ] + ([] if members == [goal] else [group])
 
     # ---- what doit asks
 
@@ -232,9 +271,7 @@ class Build:
 
     def _needs(self, name: str) -> Iterable[tuple[str, str]]:
         """(step, folder) of each need, in the order in which the step names them."""
-        for need in self._steps[name].needs:
-            step, _, folder = need.partition("/")
-            yield step, folder
+        return self._steps[name].needs.values()
 
     def _descendants(self, roots: Iterable[str]) -> set[str]:
         """`roots` and all steps that need one of them, over any number of steps."""
@@ -261,7 +298,11 @@ class Build:
         """Where a result comes from, as far as it is known before the step runs."""
         return {
             "manifest": manifest,
-            "needs": {need: self._results[need].key for need, _ in self._needs(name) if need in self._results},
+            "needs": {
+                label.partition("/")[0]: self._results[need].key
+                for label, (need, _) in self.needs(name).items()
+                if need in self._results
+            },
             "code": self.code_files(name),
             "recipe": self.name,
         }
@@ -317,14 +358,16 @@ class Build:
     def _run_step(
         self, name: str, key: str, manifest: dict[str, Any], needs: Mapping[str, Result], folder: Path
     ) -> Result:
-        step = self._steps[name]
+        step = self._steps[name].step
         observations: dict[str, float] = {}
         job = Job(
-            config=read_slice(step.config, self._tree, self._project),
+            config=self._slice(name),
             inputs=self._copy_inputs(name, needs, folder / "inputs"),
             output=folder / "output",
             scratch=folder / "scratch",
             observe=observations.__setitem__,
+            downloads=self._store.downloads,
+            progress=lambda received, total: self._notify(Event("progress", name, key, received=received, total=total)),
         )
         job.output.mkdir()
         job.scratch.mkdir()
@@ -349,8 +392,7 @@ class Build:
 
     def _copy_inputs(self, name: str, needs: Mapping[str, Result], root: Path) -> dict[str, Path]:
         folders = {}
-        for need, folder in self._needs(name):
-            label = f"{need}/{folder}" if folder else need
+        for label, (need, folder) in self.needs(name).items():
             destination = root / label.replace("/", "-")
             destination.mkdir(parents=True)
             try:

@@ -26,6 +26,10 @@ class Job(Generic[S]):
     """An empty folder that is thrown away."""
     observe: Callable[[str, float], None]
     """Note a figure that differs from run to run (a time, a peak): kept beside the result, never in it."""
+    downloads: Path | None = None
+    """A folder that outlives the run, for downloads that are not finished: shared by all, and trusted by none."""
+    progress: Callable[[int, int | None], None] = lambda *_: None
+    """Tell the user how many bytes have come, and how many there are, if that is known."""
 
 
 @dataclasses.dataclass(frozen=True)

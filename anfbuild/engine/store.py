@@ -6,6 +6,7 @@
     meta/<key>.json         where a result comes from: manifest, needs, code, seconds, observations (not part of it)
     builds/NAME/<key>.json  the keys of all steps of a build of recipe NAME, under that of its goal
     pins/NAME/<key>.json    the same of a build that is kept whatever happens
+    downloads/              what has come of files that are being fetched, never trusted
     locks/ tmp/ memo/       working matter        quarantine/  entries and blobs found damaged
 
 Every blob is verified when it is read; what does not verify is put aside and counts as missing. Blobs are written
@@ -31,6 +32,7 @@ from typing import Any
 
 from anfbuild.atomic import replacing
 from anfbuild.engine.entry import format_entry, parse_entry
+from anfbuild.engine.faults import disk_remedy
 from anfbuild.engine.files import CHUNK, NotRegular, copy_verified, hash_regular, read_regular
 from anfbuild.engine.key import canonical
 from anfbuild.engine.result import Result, is_inside
@@ -62,6 +64,11 @@ class Store:
         """Where the memo of file digests is kept."""
         return self.root / "memo" / "files.json"
 
+    @property
+    def downloads(self) -> Path:
+        """Where unfinished downloads are kept."""
+        return self.root / "downloads"
+
     # ---- entries
 
     def lookup(self, key: str) -> Result | None:
@@ -77,11 +84,7 @@ class Store:
             self.quarantine(path)
             return None
         except OSError as error:
-            raise StepError(
-                f"the store cannot be read: {error.strerror}",
-                where=str(error.filename or self.root),
-                remedy="Set ANFBUILD_CACHE to a folder that this user can read and write.",
-            ) from error
+            raise self._unusable(error) from error
         return found
 
     def commit(self, key: str, folder: Path, meta: Mapping[str, Any], *, private: bool = False) -> Result:
@@ -143,7 +146,7 @@ class Store:
             with suppress(OSError):
                 dated.append((path.stat().st_mtime, path))
         documents = [_load_mapping(path) for _, path in sorted(dated, reverse=True)]
-        return [document for document in documents if document]
+        return [document for document in documents if _is_build(document)]
 
     # ---- bytes
 
@@ -322,6 +325,10 @@ class Store:
             raise Damaged(sha) from error
         except NotRegular:
             pass
+        except OSError as error:
+            if error.filename == str(self.blob(sha)):
+                raise self._unusable(error) from error
+            raise
         self.quarantine(self.blob(sha))
         raise Damaged(sha)
 
@@ -340,6 +347,8 @@ class Store:
             return hash_regular(self.blob(sha)) == sha
         except (FileNotFoundError, NotRegular):
             return False
+        except OSError as error:
+            raise self._unusable(error) from error
 
     def write(self, path: Path, data: bytes) -> None:
         """Write a file of the store, atomically, replacing what was there."""
@@ -351,11 +360,25 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StepError(
-                f"the store's folder cannot be made: {error.strerror}",
-                where=str(folder),
-                remedy="Set ANFBUILD_CACHE to a folder that this user can write.",
-            ) from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: OSError) -> StepError:
+        """What is wrong with the place in the store that could not be used."""
+        place = Path(error.filename or self.root)
+        for folder in (place, *place.parents):
+            if isinstance(error, NotADirectoryError | FileExistsError) and os.path.lexists(folder):
+                if folder.is_dir():
+                    break
+                return StepError(
+                    "a folder of the store should be here, and something else is",
+                    where=str(folder),
+                    remedy="Remove it, what is lost is built again; or set ANFBUILD_CACHE to another folder.",
+                )
+        return StepError(
+            f"the store cannot be used: {error.strerror}",
+            where=str(place),
+            remedy=disk_remedy(error),
+        )
 
 
 def _refuse_odd_files(folder: Path) -> None:
@@ -375,6 +398,14 @@ def _load_mapping(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _is_build(document: Mapping[str, Any]) -> bool:
+    """Whether a document is one that `record` wrote."""
+    kinds = {"recipe": str, "goal": str, "steps": dict, "private": list}
+    if not all(isinstance(document.get(name), kind) for name, kind in kinds.items()):
+        return False
+    return all(isinstance(text, str) for text in [*document["steps"].values(), *document["private"]])
 
 
 def _note_use(path: Path) -> None:

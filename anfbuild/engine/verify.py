@@ -27,7 +27,7 @@ from anfbuild.engine.survey import (
 )
 from anfbuild.errors import StepError
 
-FOLDERS = ("ac", "cas", "meta", "builds", "pins", "locks", "tmp", "memo", "quarantine")
+FOLDERS = ("ac", "cas", "meta", "builds", "pins", "locks", "tmp", "memo", "downloads", "quarantine")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -125,7 +125,7 @@ def _was_made_like_this(build: Build, store: Store, step: str) -> bool:
     return any(
         canonical({name: meta["manifest"].get(name) for name in ("code", "config", "tools")}) == own
         and store.entry(key).is_file()
-        for key, meta in store.metas(step)
+        for key, meta in store.metas(build.step_name(step))
     )
 
 
@@ -134,18 +134,21 @@ def _candidates(build: Build, store: Store, step: str, ancestors: list[str]) -> 
     of the recipe first."""
     records = [record["steps"] for record in store.builds(build.name) if step in record.get("steps", {})]
     if not records:
-        metas = sorted(store.metas(step), key=lambda pair: pair[1].get("recipe") != build.name)
-        records = [_family(store, step, key) for key, _ in metas]
+        metas = sorted(store.metas(build.step_name(step)), key=lambda pair: pair[1].get("recipe") != build.name)
+        records = [_family(build, store, step, key) for key, _ in metas]
     return [_earlier(store, {name: steps[name] for name in ancestors if name in steps}, step) for steps in records]
 
 
-def _family(store: Store, step: str, key: str) -> dict[str, str]:
-    """The keys of a result and of all that it was made from."""
-    steps, pending = {step: key}, [key]
+def _family(build: Build, store: Store, step: str, key: str) -> dict[str, str]:
+    """The keys of a result of `step` and of all that it was made from, under the names that `build` has for them."""
+    steps, pending = {step: key}, [step]
     while pending:
-        needs: dict[str, str] = store.meta(pending.pop()).get("needs", {})
-        pending += [key for need, key in needs.items() if need not in steps]
-        steps |= needs
+        name = pending.pop()
+        made: dict[str, str] = store.meta(steps[name]).get("needs", {})
+        names = {label.partition("/")[0]: need for label, (need, _) in build.needs(name).items()}
+        found = {names[need]: key for need, key in made.items() if need in names}
+        pending += [need for need in found if need not in steps]
+        steps |= found
     return steps
 
 
@@ -216,7 +219,7 @@ class _Comparison:
         if manifest.get("format") != FORMAT:
             yield Reason(step, "format", None, manifest.get("format"), FORMAT)
             return
-        yield from _config(step, flatten(manifest["config"]), flatten(own["config"]))
+        yield from _config(step, self._build.prefix(step), flatten(manifest["config"]), flatten(own["config"]))
         for name, old, new in _pairs(manifest["tools"], own["tools"]):
             yield Reason(step, "tool", name, old, new)
         if manifest["code"] != own["code"]:
@@ -224,14 +227,14 @@ class _Comparison:
             yield from [Reason(step, "code", *file) for file in files] or [Reason(step, "code")]
 
 
-def _config(step: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Reason]:
+def _config(step: str, prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Reason]:
     for path, before, after in _pairs(old, new):
         if is_content(before) or is_content(after):
-            yield Reason(step, "content", path, before, after)
+            yield Reason(step, "content", prefix + path, before, after)
         elif path in old and path in new:
-            yield Reason(step, "changed", path, before, after)
+            yield Reason(step, "changed", prefix + path, before, after)
         elif not _was_filled(path, before, new) and not _was_filled(path, after, old):
-            yield Reason(step, "added" if path in new else "removed", path, before, after)
+            yield Reason(step, "added" if path in new else "removed", prefix + path, before, after)
 
 
 def _was_filled(path: str, value: Any, other: Mapping[str, Any]) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import onnx
@@ -64,10 +66,17 @@ def rename_uses(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> No
                 value.name = names.get(value.name, value.name)
 
 
-def remove_nodes(graph: onnx.GraphProto, positions: Iterable[int]) -> None:
-    """Take the nodes at `positions` out of the graph; the others keep their order."""
-    for position in sorted(positions, reverse=True):
-        del graph.node[position]
+def remove_at(entries: Any, positions: Iterable[int]) -> None:
+    """Take those at `positions` out of a repeated field; the others keep their order.
+
+    Deleting one moves all behind it, and adding the others to an empty field would copy their data: a stable sort,
+    which moves each once, brings those that go to the end.
+    """
+    gone = set(positions)
+    if gone:
+        count = itertools.count()
+        entries.sort(key=lambda _: next(count) in gone)
+        del entries[-len(gone) :]
 
 
 class GraphIndex:

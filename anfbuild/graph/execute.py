@@ -7,15 +7,18 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx.external_data_helper import uses_external_data
 
 from anfbuild.cores import available_cores, told_cores
 from anfbuild.errors import StepError, did_you_mean
 from anfbuild.graph.model import parse, serialize
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
 
 Shape = tuple[int | None, ...]
 """A dimension that the model leaves open is None."""
@@ -154,6 +157,8 @@ def _with_outputs(model: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelP
 
 
 def _make_session(data: bytes, threads: int | None, folder: Path | None) -> ort.InferenceSession:
+    import onnxruntime as ort  # here, for those that only look at a graph: it takes as long as all else
+
     ort.set_default_logger_severity(_FATAL)
     ort.disable_telemetry_events()
     options = ort.SessionOptions()

@@ -1,4 +1,4 @@
-"""Models of more than 2 GB: protobuf has no bytes for them, so what only looks at the graph works on a skeleton.
+"""Large models: what only looks at the graph works on a skeleton. Of more than 2 GB protobuf has no bytes at all.
 
 The skeleton of a model is the model with its large initializers as inputs, which say their type and shape as well.
 """
@@ -14,15 +14,28 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from anfbuild.graph.edit import remove_at
+
 MOST = 2**31 - 2**24
 """Bytes of initializers beyond which a model is handled in parts. The rest of the file has 16 MB."""
+HEAVY = 2**23
+"""Bytes of initializers beyond which what only looks at the graph works on the skeleton: each look would copy them."""
 LARGE = 2**16
 """Bytes from which on an initializer is left out of the skeleton."""
 
 
 def is_large(model: onnx.ModelProto) -> bool:
     """Whether the model does not fit into one file, going by the types and shapes that it states."""
-    return sum(map(stated_bytes, model.graph.initializer)) > MOST
+    return _bytes(model) > MOST
+
+
+def is_heavy(model: onnx.ModelProto) -> bool:
+    """Whether a skeleton of the model saves more than it costs."""
+    return _bytes(model) > HEAVY
+
+
+def _bytes(model: onnx.ModelProto) -> int:
+    return sum(map(stated_bytes, model.graph.initializer))
 
 
 def is_left_out(tensor: onnx.TensorProto) -> bool:
@@ -33,9 +46,9 @@ def is_left_out(tensor: onnx.TensorProto) -> bool:
 def on_skeleton(
     model: onnx.ModelProto, work: Callable[[onnx.ModelProto], onnx.ModelProto]
 ) -> tuple[onnx.ModelProto, Callable[[], None]]:
-    """What `work` makes of the model, or of its skeleton where that is all that can be worked on, and a function that
+    """What `work` makes of the model, or of its skeleton where it is heavy, and a function that
     writes the change into `model` itself."""
-    if not is_large(model):
+    if not is_heavy(model):
         changed = work(model)
         return changed, lambda: model.CopyFrom(changed)
     changed = work(skeleton(model))
@@ -82,9 +95,8 @@ def _take_over(model: onnx.ModelProto, changed: onnx.ModelProto) -> None:
     _copy(changed.graph, model.graph, without=("initializer", "input"))
     del model.graph.input[:]
     model.graph.input.extend(inputs)
-    for position in reversed(range(len(model.graph.initializer))):
-        if not is_left_out(model.graph.initializer[position]):
-            del model.graph.initializer[position]
+    known = model.graph.initializer
+    remove_at(known, [position for position, tensor in enumerate(known) if not is_left_out(tensor)])
     model.graph.initializer.extend(changed.graph.initializer)
 
 

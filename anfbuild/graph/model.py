@@ -114,7 +114,7 @@ def check(model: onnx.ModelProto, *, where: str, full: bool = False) -> None:
     """Let onnx.checker judge `model`; `full` infers shapes too. Raises StepError naming the node, where known."""
     for tensor in _tensors(model.graph):
         _check_bytes(tensor, where)
-    data = serialize(large.skeleton(model) if large.is_large(model) else model)
+    data = serialize(large.skeleton(model) if large.is_heavy(model) else model)
     try:
         onnx.checker.check_model(data, full_check=full)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:

@@ -50,7 +50,11 @@ class Cleaned(NamedTuple):
 
 
 def clean(
-    model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]], outputs: Sequence[str] | None = None
+    model: onnx.ModelProto,
+    input_shapes: Mapping[str, Sequence[int]],
+    outputs: Sequence[str] | None = None,
+    *,
+    strict: bool = False,
 ) -> Cleaned:
     """A cleaned copy of `model`, what each pass did to it, and which source nodes each node comes from.
 
@@ -59,15 +63,20 @@ def clean(
     own for every node, and no remarks. metadata_props stay. `input_shapes` are in the model's own order of dimensions.
     Nodes with subgraphs stay as they are.
 
-    Raises RecipeError for shapes and names that do not fit the model, StepError for what a model must not have.
+    Raises RecipeError for shapes and names that do not fit the model, StepError for what a model must not have; with
+    `strict`, a BatchNormalization that nothing can take up is such a thing.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    return clean_in_place(copy, input_shapes, outputs)
+    return clean_in_place(copy, input_shapes, outputs, strict=strict)
 
 
 def clean_in_place(
-    model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]], outputs: Sequence[str] | None = None
+    model: onnx.ModelProto,
+    input_shapes: Mapping[str, Sequence[int]],
+    outputs: Sequence[str] | None = None,
+    *,
+    strict: bool = False,
 ) -> Cleaned:
     """The same on `model` itself, for one that need not be in memory twice. After an error it is half done."""
     drop_remarks.run(model)
@@ -90,7 +99,7 @@ def clean_in_place(
         remove_identity.run(model),
         fuse_hardswish.run(model),  # before its last factor is folded into what comes behind
         fold_affine.run(model),
-        lower_batchnorm.run(model),
+        lower_batchnorm.run(model, strict=strict),
         lower_depthwise.run(model),
         fold_affine.run(model),  # what these two wrote
         lower_channel_pad.run(model),

@@ -31,12 +31,20 @@ def number(model: onnx.ModelProto) -> list[str]:
 
 def inherit(target: Carrier, origins: Iterable[Carrier]) -> None:
     """Add the sources of `origins` to those of `target`."""
-    found = _sources(target)
-    before = len(found)
+    inherit_all([target], origins)
+
+
+def inherit_all(targets: Iterable[Carrier], origins: Iterable[Carrier]) -> None:
+    """Add the sources of `origins` to those of each of `targets`."""
+    sources: dict[str, None] = {}
     for origin in origins:
-        found.update(_sources(origin))
-    if len(found) != before:
-        _set(target, found)
+        sources.update(_sources(origin))
+    for target in targets:
+        found = _sources(target)
+        before = len(found)
+        found.update(sources)
+        if len(found) != before:
+            _set(target, found)
 
 
 def restore(before: onnx.GraphProto, after: onnx.GraphProto) -> None:

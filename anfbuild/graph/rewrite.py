@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from anfbuild.graph.edit import GraphIndex
-from anfbuild.graph.provenance import Carrier, inherit
+from anfbuild.graph.provenance import Carrier, inherit_all
 
 
 class Expansion:
@@ -65,8 +65,7 @@ class Replacements:
         known = self._index.constants
         origins: list[Carrier] = [*old, *(known[name] for other in old for name in other.input if name in known)]
         fresh = list(made)
-        for new in fresh:
-            inherit(new, origins)
+        inherit_all(fresh, origins)
         self._made[_key(node)] = fresh
         self._gone.update(map(_key, old))
 

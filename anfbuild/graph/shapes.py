@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 
 from anfbuild.errors import StepError
@@ -89,10 +90,10 @@ def is_static(dim: onnx.TensorShapeProto.Dimension) -> bool:
 def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """A copy of `model` in which onnx's shape inference, values of small integer tensors included, wrote value_info.
 
-    com.microsoft's QuantizeLinear and DequantizeLinear are seen through. Of a model of more than 2 GB, a copy of its
+    com.microsoft's QuantizeLinear and DequantizeLinear are seen through. Of a heavy model, a copy of its
     skeleton. With `strict`, raises StepError naming the node whose shapes contradict each other.
     """
-    if large.is_large(model):
+    if large.is_heavy(model):
         model = large.skeleton(model)
     inferred = _infer(model, strict)
     if any(map(_is_microsoft_qdq, model.graph.node)):
@@ -132,15 +133,28 @@ def _first_cause(text: str) -> str:
     return next((cause for cause in causes if cause), text)
 
 
+def is_known(kind: onnx.TypeProto | None) -> bool:
+    """Whether `kind` is that of a tensor whose every dimension is stated."""
+    if kind is None or not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return False
+    return all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in kind.tensor_type.shape.dim)
+
+
+def shape_value(node: onnx.NodeProto, shape: Sequence[int]) -> np.ndarray:
+    """What a Shape or Size node returns for a tensor of `shape`."""
+    if node.op_type == "Size":
+        return np.array(math.prod(shape), np.int64)
+    bounds = {entry.name: int(entry.i) for entry in node.attribute}
+    return np.array(shape[bounds.get("start", 0) : bounds.get("end", len(shape))], np.int64)
+
+
 def known_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     """Name -> shape, for the values whose every dimension the model states, nothing inferred."""
     graph = model.graph
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for value in [*graph.input, *graph.value_info, *graph.output]:
-        if value.type.HasField("tensor_type") and value.type.tensor_type.HasField("shape"):
-            dims = value.type.tensor_type.shape.dim
-            if all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims):
-                shapes.setdefault(value.name, tuple(dim.dim_value for dim in dims))
+        if is_known(value.type):
+            shapes.setdefault(value.name, tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim))
     return shapes
 
 

@@ -31,7 +31,16 @@ from anfbuild.package.layout import (
     read_chunks,
     tail,
 )
-from anfbuild.package.manifest import MANIFEST, README, SCHEMA_VERSION, check_manifest, check_names, parse, readme
+from anfbuild.package.manifest import (
+    MANIFEST,
+    README,
+    SCHEMA_VERSION,
+    check_manifest,
+    check_names,
+    models,
+    parse,
+    readme,
+)
 
 _MANIFEST_LIMIT = 16 * 10**6
 
@@ -51,6 +60,11 @@ class Package:
     manifest: dict[str, Any]
     """As `manifest.schema.json` says."""
     _offsets: dict[str, int] = field(repr=False)
+
+    @property
+    def models(self) -> dict[str, Mapping[str, Any]]:
+        """Component -> its tensors, task, source and entry; the only model of a package is `main`."""
+        return models(self.manifest)
 
     @property
     def names(self) -> list[str]:
@@ -105,6 +119,21 @@ def write(path: Path, *, files: Mapping[str, Path | bytes], manifest: Mapping[st
     contents[MANIFEST] = canonical({**document, "files": _listing(members)})
     members[MANIFEST] = _measure(MANIFEST, contents[MANIFEST], where)
     return _write_atomically(path, [members[name] for name in sorted(members)], contents)
+
+
+def join(packages: Mapping[str, Package], root: Path) -> tuple[dict[str, Path], dict[str, Any]]:
+    """What `write` takes for one package of several components: component -> its own package, extracted to a folder of
+    that name below `root`. The manifest lacks a name."""
+    files: dict[str, Path] = {}
+    components = {}
+    for component, package in packages.items():
+        names = [name for name in package.names if name != README]
+        files |= {f"{component}/{name}": root / component / name for name in names}
+        (model,) = package.models.values()
+        entry = {role: f"{component}/{member}" for role, member in model["entry"].items()}
+        components[component] = {**model, "entry": entry}
+    one = next(iter(packages.values())).manifest
+    return files, {**{key: one[key] for key in ("backend", "target", "versions")}, "components": components}
 
 
 def read(path: Path) -> Package:

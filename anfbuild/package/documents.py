@@ -54,7 +54,7 @@ def _problems(
         if keyword not in _KEYWORDS and keyword not in _ANNOTATIONS:
             raise ValueError(f"schema keyword {keyword!r} is not supported")
     if "$ref" in rule:
-        yield from _problems(value, root["$defs"][rule["$ref"].removeprefix("#/$defs/")], root, pointer)
+        yield from _problems(value, _referred(rule["$ref"], root), root, pointer)
     types = rule.get("type", [])
     types = [types] if isinstance(types, str) else types
     if types and not any(_TYPES[name](value) for name in types):
@@ -76,6 +76,14 @@ def _problems(
         yield from _array_problems(value, rule, root, pointer)
     if isinstance(value, Mapping):
         yield from _object_problems(value, rule, root, pointer)
+
+
+def _referred(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The rule at a JSON pointer into the schema itself, `#/$defs/source`."""
+    rule = root
+    for key in reference.removeprefix("#/").split("/"):
+        rule = rule[key]
+    return rule
 
 
 def _array_problems(

@@ -13,6 +13,8 @@ from anfbuild.package.documents import canonical, check, load_schema
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 README = "README.md"
+MODEL = ("tensors", "task", "source", "entry")
+"""What a manifest says of each model."""
 
 # Names that every file system takes, Windows with its device names included, and that mean one file on each.
 _SEGMENT = re.compile(r"(?!\.{1,2}$)(?!(?i:con|prn|aux|nul|com\d|lpt\d)(\.|$))[A-Za-z0-9_.+-]{0,99}[A-Za-z0-9_+-]")
@@ -49,13 +51,27 @@ def check_manifest(manifest: Mapping[str, Any], where: str) -> None:
         )
     if problems := check(manifest, load_schema("anfbuild.package", "manifest.schema.json")):
         raise StepError(f"{MANIFEST} is not valid: {'; '.join(problems[:5])}", where=where)
-    for role, member in manifest["entry"].items():
-        if member not in manifest["files"]:
-            raise StepError(
-                f"{MANIFEST}: entry.{role} names {member!r}, which is not in the package",
-                where=where,
-                choices=sorted(manifest["files"]),
-            )
+    top = [key for key in MODEL if key in manifest]
+    if top != ([] if manifest.get("components") else list(MODEL)):
+        raise StepError(
+            f"{MANIFEST} is not valid: /: has neither {', '.join(MODEL)} of one model, nor the components of several",
+            where=where,
+        )
+    for name, model in models(manifest).items():
+        at = f"components.{name}." if "components" in manifest else ""
+        for role, member in model["entry"].items():
+            if member not in manifest["files"]:
+                raise StepError(
+                    f"{MANIFEST}: {at}entry.{role} names {member!r}, which is not in the package",
+                    where=where,
+                    choices=sorted(manifest["files"]),
+                )
+
+
+def models(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Component -> its tensors, task, source and entry; the only model of a package is `main`."""
+    components: dict[str, Mapping[str, Any]] | None = manifest.get("components")
+    return components or {"main": {key: manifest[key] for key in MODEL}}
 
 
 def parse(data: bytes, where: str) -> dict[str, Any]:
@@ -71,14 +87,16 @@ def parse(data: bytes, where: str) -> dict[str, Any]:
 
 def readme(manifest: Mapping[str, Any]) -> str:
     """README.md of the package: what it is, what it needs, how to load it. `manifest` obeys the schema."""
-    target, entry, source = manifest["target"], manifest["entry"], manifest["source"]
+    target = manifest["target"]
     chip = f"{target['name']} ({target['soc']})" if "name" in target else target["soc"]
     vtcm = "the chip's own VTCM" if target["vtcm_mb"] is None else f"{target['vtcm_mb']} MB VTCM"
+    several = manifest.get("components")
+    task = "" if several else f" Task: {manifest['task']['kind']}."
     lines = [
         f"# {manifest['name']}",
         "",
-        f"A model for the {manifest['backend'].upper()} of {chip}: Hexagon {target['arch']}, {vtcm}, "
-        f"QNN soc_model {target['soc_model']}. Task: {manifest['task']['kind']}.",
+        f"{f'{len(several)} models' if several else 'A model'} for the {manifest['backend'].upper()} of {chip}: "
+        f"Hexagon {target['arch']}, {vtcm}, QNN soc_model {target['soc_model']}.{task}",
         "`manifest.json` says the same in JSON, with the SHA-256 of every file.",
         "",
         "## Versions",
@@ -90,8 +108,19 @@ def readme(manifest: Mapping[str, Any]) -> str:
             for part, version in sorted(manifest["versions"].items())
         ),
     ]
+    for name, model in sorted(models(manifest).items()):
+        if several:
+            lines += ["", f"# Component {name}", "", f"Task: {model['task']['kind']}."]
+        lines += _model(model)
+    return "\n".join([*lines, ""])
+
+
+def _model(model: Mapping[str, Any]) -> list[str]:
+    """The lines of one model: its ends, how to load it, its licence."""
+    entry, source = model["entry"], model["source"]
+    lines = []
     for kind in ("inputs", "outputs"):
-        tensors = manifest["tensors"][kind]
+        tensors = model["tensors"][kind]
         lines += ["", f"## {kind.capitalize()}", ""]
         lines += [f"- `{name}`: {_tensor(tensor)}" for name, tensor in sorted(tensors.items())]
     lines += ["", "## Load", ""]
@@ -104,14 +133,8 @@ def readme(manifest: Mapping[str, Any]) -> str:
     lines += ["Anywhere else, the quantized model on the CPU:", ""]
     lines += ["```python", *_LOAD_QDQ]
     lines += [f'session = ort.InferenceSession("{entry["qdq"]}", options, providers=["CPUExecutionProvider"])', "```"]
-    lines += [
-        "",
-        "## Licence",
-        "",
-        f"Model: {source['license'] or 'not stated'}; source SHA-256 `{source['sha256']}`.",
-        "",
-    ]
-    return "\n".join(lines)
+    licence = f"Model: {source['license'] or 'not stated'}; source SHA-256 `{source['sha256']}`."
+    return [*lines, "", "## Licence", "", licence]
 
 
 _LOAD_CONTEXT = (

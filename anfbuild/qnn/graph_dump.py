@@ -21,6 +21,9 @@ _STATIC = 4
 def read(text: str) -> tuple[Counter[str], Counter[str]]:
     """Counts (activation tensors, constant tensors) by data type ("ufixed8", "float32", …).
 
+    A float tensor between a Cast of integers and the Quantize behind it is not counted: nothing is computed on it, it
+    is how integers, such as a mask, become fixed-point numbers.
+
     Raises StepError that names the missing section for any other format.
     """
     try:
@@ -33,12 +36,26 @@ def read(text: str) -> tuple[Counter[str], Counter[str]]:
         raise StepError("the compiler's QNN graph dump has no section 'graph.tensors'")
     activations: Counter[str] = Counter()
     constants: Counter[str] = Counter()
-    for tensor in tensors.values():
+    between = _between_cast_and_quantize(document["graph"].get("nodes"))
+    for name, tensor in tensors.items():
         kind, code = (tensor.get("type"), tensor.get("data_type")) if isinstance(tensor, dict) else (None, None)
         if not isinstance(kind, int) or not isinstance(code, int):
             raise StepError("a tensor of the compiler's QNN graph dump has no 'type' or no 'data_type'")
-        (constants if kind == _STATIC else activations)[_data_type(code)] += 1
+        if name not in between:
+            (constants if kind == _STATIC else activations)[_data_type(code)] += 1
     return activations, constants
+
+
+def _between_cast_and_quantize(nodes: object) -> set[str]:
+    """The tensors that come out of a Cast and that Quantize alone reads."""
+    made: set[str] = set()
+    read_otherwise: set[str] = set()
+    for node in nodes.values() if isinstance(nodes, dict) else ():
+        if node.get("type") == "Cast":
+            made.update(node.get("output_names", ()))
+        if node.get("type") != "Quantize":
+            read_otherwise.update(node.get("input_names", ()))
+    return made - read_otherwise
 
 
 def _data_type(code: int) -> str:

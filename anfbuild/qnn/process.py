@@ -1,186 +1,26 @@
-"""Runs one task of vendor code in a worker process: private folder, captured output, bounded time and memory.
-
-The worker is a fresh interpreter, never a fork: a fork after a session existed hangs, and the first compile of a
-fresh process is the one whose binary repeats byte for byte.
-
-The memory bound watches the resident set size and kills. RLIMIT_AS does not fit: onnxruntime and the emulator reserve
-far more address space than they touch. The size is read every POLL_S seconds from /proc, so an allocation can run
-over the bound for that long; where there is no /proc (Windows), memory is not bounded.
-"""
+"""The worker process in which vendor code runs, and what it and the build leave for one another in its folder."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import shutil
-import signal
-import stat
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-import anfbuild
-from anfbuild.errors import StepError
+from anfbuild import confined
 
-POLL_S = 0.2
-_FOLDER = "anfbuild-qnn-"
-"""Followed by the namespace of the process ids, the id of the build's process, and a random word."""
-REQUEST, RESPONSE, STDOUT, STDERR = "request.json", "response.json", "stdout.txt", "stderr.txt"
 # What the tasks take from and leave in the private folder: the model, the kept log lines, the compiler's JSON files.
 SOURCE, LOG, TRACES = "source.onnx", "log.json", "traces"
 
 
-@contextlib.contextmanager
-def private_folder() -> Iterator[Path]:
-    """A folder of the worker's own, gone with all that vendor code dropped into it when the block ends.
-
-    A build that is killed cannot end its block: what such builds left is removed here.
-    """
-    _remove_orphans(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=f"{_own()}{os.getpid()}-", ignore_cleanup_errors=True) as name:
-        yield Path(name).resolve()
-
-
-def _own() -> str:
-    """The beginning of the names of folders whose process ids mean something here: containers may share a folder."""
-    try:
-        return f"{_FOLDER}{os.stat('/proc/self/ns/pid').st_ino}-"  # noqa: PTH116  # a link that is no path
-    except OSError:
-        return f"{_FOLDER}0-"
-
-
-def _remove_orphans(folder: Path) -> None:
-    """Remove from `folder` the private folders, of this user, whose builds no longer run (POSIX)."""
-    if sys.platform == "win32":  # where the signal 0 is no question
-        return
-    for path in folder.glob(f"{_own()}*-*"):
-        pid = path.name.removeprefix(_own()).split("-")[0]
-        with contextlib.suppress(OSError):
-            status = path.lstat()
-            if pid.isdecimal() and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and _ended(int(pid)):
-                shutil.rmtree(path, ignore_errors=True)  # follows no links
-
-
-def _ended(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):  # another user's; no pid
-        return False
-    return False
+def private_folder() -> AbstractContextManager[Path]:
+    """A folder of the worker's own, gone with all that vendor code dropped into it when the block ends."""
+    return confined.private_folder("qnn")
 
 
 def run(
     folder: Path, task: str, request: Mapping[str, object], *, timeout_s: float, memory_gb: float
 ) -> dict[str, object]:
-    """Runs `task` of `anfbuild.qnn.worker` with `folder` as working directory; returns its response.
-
-    A refusal by vendor code is in the response under "error". Raises StepError when the worker ran out of time
-    (`timeout_s` seconds) or memory (`memory_gb` GB = 10^9 bytes) or crashed; the worker is gone in every case, also
-    when the caller is interrupted.
-    """
-    # Imported, not named as text: what the worker runs is then part of what a reader of imports finds.
-    from anfbuild.qnn import worker as module
-
-    (folder / REQUEST).write_text(json.dumps({"task": task, **request}), encoding="utf-8")
-    with (folder / STDOUT).open("wb") as out, (folder / STDERR).open("wb") as err:
-        worker = subprocess.Popen(
-            # -P: no module is picked up from the working directory, nor from the worker's own.
-            [sys.executable, "-P", str(Path(module.__file__).resolve()), str(os.getpid())],
-            cwd=folder,
-            env=_environment(folder),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-        )
-        try:
-            _wait(worker, task, timeout_s=timeout_s, memory_gb=memory_gb)
-        finally:
-            _kill(worker)
-    return _response(folder, task, worker.returncode)
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    """The caller's environment, with the package on the path (a checkout too) and temporary files in `folder`."""
-    path = [str(Path(anfbuild.__file__).resolve().parent.parent)]
-    if "PYTHONPATH" in os.environ:
-        path.append(os.environ["PYTHONPATH"])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "TMPDIR": str(folder)}
-
-
-def _wait(worker: subprocess.Popen[bytes], task: str, *, timeout_s: float, memory_gb: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            worker.wait(timeout=max(0.0, min(POLL_S, deadline - time.monotonic())))
-            return
-        if time.monotonic() >= deadline:
-            raise StepError(
-                f"the QNN worker did not finish to {task} within {timeout_s:g} s",
-                remedy="Make the model's input smaller, or give it more time on a quieter machine.",
-            )
-        if _resident_bytes(worker.pid) > memory_gb * 1e9:
-            raise StepError(
-                f"the QNN worker took more than {memory_gb:g} GB of memory to {task}",
-                remedy="Make the model's input smaller, or allow more memory.",
-            )
-
-
-def _resident_bytes(pid: int) -> int:
-    """The resident set size of a process in bytes; 0 where it cannot be read (ended, or no /proc)."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return 0
-    sizes = [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:")]
-    return int(sizes[0]) * 1024 if sizes else 0
-
-
-def _kill(worker: subprocess.Popen[bytes]) -> None:
-    """Kills the worker with every process that it started."""
-    if worker.poll() is not None:
-        return
-    if sys.platform == "win32":
-        worker.kill()
-    else:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(worker.pid, signal.SIGKILL)  # start_new_session made it the leader of its own group
-    worker.wait()
-
-
-def _response(folder: Path, task: str, code: int) -> dict[str, object]:
-    try:
-        response = json.loads((folder / RESPONSE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        response = None
-    if isinstance(response, dict):
-        return response
-    raise StepError(
-        f"the QNN worker {_ending(code)} while it was to {task}{_last_words(folder)}",
-        remedy="This is a fault of the vendor's library or of the machine: run again, then change the model.",
+    """Runs `task` of `anfbuild.qnn.session` in `folder`; as `confined.run`."""
+    return confined.run(
+        folder, "anfbuild.qnn.session", task, request, name="QNN", timeout_s=timeout_s, memory_gb=memory_gb
     )
-
-
-def _ending(code: int) -> str:
-    if code < 0:
-        try:
-            return f"was ended by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"was ended by signal {-code}"
-    return f"ended with code {code}"
-
-
-def _last_words(folder: Path, lines: int = 5) -> str:
-    """The last lines that the worker wrote, as an indented block."""
-    words: list[str] = []
-    for name in (STDERR, STDOUT):
-        with contextlib.suppress(OSError):
-            text = (folder / name).read_text(encoding="utf-8", errors="replace")
-            words += [line.strip() for line in text.splitlines() if line.strip()][-lines:]
-    return "".join(f"\n  {line}" for line in words[:lines]) or " and wrote nothing"

@@ -1,4 +1,4 @@
-"""The tasks of the worker process: everything here runs vendor code, so only `worker` imports it.
+"""The tasks of the worker process: everything here runs vendor code, so only the worker imports it.
 
 All paths are relative to the working directory, the worker's private folder. A request holds `provider_options`
 (`Options.provider_options()`) and what the task's docstring names.

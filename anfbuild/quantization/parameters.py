@@ -9,7 +9,10 @@ from anfbuild.quantization.encodings import Encoding, bias_encoding, from_range,
 from anfbuild.quantization.schemes import Scheme
 from anfbuild.quantization.topology import Topology
 
-_BIASED = {"Conv", "ConvTranspose", "Gemm", "BatchNormalization"}
+_NORMALIZATIONS = {"BatchNormalization", "InstanceNormalization", "LayerNormalization"}
+_BIASED = {"Conv", "ConvTranspose", "Gemm"} | _NORMALIZATIONS
+"""Operators whose bias is int32. Where it is not, onnxruntime's QNN provider (2.7) computes a normalization in float,
+and says nothing."""
 _EIGHT_BITS = {"BatchNormalization", "PRelu"}
 """The HTP refuses 16-bit scales and slopes of these (QNN 2.51, "Batchnorm unsupported datatype on HTP")."""
 

@@ -6,6 +6,7 @@ import onnx
 
 from anfbuild.errors import StepError
 from anfbuild.quantization import schemes
+from anfbuild.quantization.as_is import is_quantized, keep
 from anfbuild.quantization.encodings import Encoding, Encodings, fixed_range, from_range
 from anfbuild.quantization.parameters import data_encoding
 from anfbuild.quantization.qdq import write
@@ -23,8 +24,11 @@ def quantize(
 
     `model` has static shapes, constants as initializers and opset 17 or newer, and is the one that `statistics` were
     collected on; its inputs and outputs stay float. Raises RecipeError for an unknown scheme or estimator and
-    StepError when the statistics are another model's, or the model is quantized already.
+    StepError when the statistics are another model's, or the model is quantized already; with the scheme `as_is`, which
+    takes such a model as it is and needs no statistics, when it is not.
     """
+    if scheme == schemes.AS_IS:
+        return model, keep(model)
     _refuse_quantized(model)
     found = schemes.find(scheme)
     ranges = estimate(statistics, estimator, bits=found.activation_bits, percentile=percentile)
@@ -36,13 +40,12 @@ def quantize(
 
 def _refuse_quantized(model: onnx.ModelProto) -> None:
     """A model that was trained or converted with encodings would be rounded twice, by ours on top of its own."""
-    for node in model.graph.node:
-        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
-            raise StepError(
-                "the model is quantized already, and there is no scheme yet that keeps its encodings",
-                where=f"node {node.name or node.output[0]} ({node.op_type})",
-                remedy="Give the float model that it was made from.",
-            )
+    if is_quantized(model):
+        raise StepError(
+            "the model is quantized already",
+            where="quantization.scheme",
+            remedy="Keep its encodings with quantization=as_is, or give the float model that it was made from.",
+        )
 
 
 def _root_encoding(root: str, topology: Topology, ranges: dict[str, tuple[float, float]], scheme: Scheme) -> Encoding:

@@ -33,31 +33,36 @@ SCHEMES: dict[str, Scheme] = {
 }
 
 
+AS_IS = "as_is"
+"""No scheme of ours: a model that is quantized already keeps its encodings."""
+
+
 def find(name: str) -> Scheme:
     """The scheme called `name`. Raises RecipeError with the choices when there is none."""
     if name not in SCHEMES:
+        choices = [*SCHEMES, AS_IS]
         raise RecipeError(
             f"unknown quantization scheme {name!r}",
             where="quantization.scheme",
-            choices=SCHEMES,
-            remedy=f"{did_you_mean(name, SCHEMES)}Set quantization.scheme to one of the choices.",
+            choices=choices,
+            remedy=f"{did_you_mean(name, choices)}Set quantization.scheme to one of the choices.",
         )
     return SCHEMES[name]
 
 
-def check(scheme: str, arch: str) -> Scheme:
-    """The scheme, when the HTP architecture `arch` ("v73") can run it.
+def check(scheme: str, arch: str) -> Scheme | None:
+    """The scheme, when the HTP architecture `arch` ("v73") can run it; None for `as_is`, whose bits the model knows.
 
     Raises RecipeError for an unknown scheme, an architecture that is not of the form vNN, and a scheme that the
     architecture cannot run, naming the nearest one that it can.
     """
-    found = find(scheme)
+    found = None if scheme == AS_IS else find(scheme)
     match = re.fullmatch(r"v(\d+)", arch)
     if match is None:
         raise RecipeError(
             f"not an HTP architecture: {arch!r}", where="target.arch", remedy="Set target.arch to a value such as v73."
         )
-    if found.weight_bits == 16 and int(match[1]) < _INT16_WEIGHTS_FROM:
+    if found is not None and found.weight_bits == 16 and int(match[1]) < _INT16_WEIGHTS_FROM:
         possible = [name for name, other in SCHEMES.items() if other.weight_bits == 8]
         raise RecipeError(
             f"quantization scheme {scheme!r} needs HTP v{_INT16_WEIGHTS_FROM} or newer, the target has {arch}: "

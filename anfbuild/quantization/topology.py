@@ -117,7 +117,11 @@ def _root(name: str, topology: Topology) -> str:
 
 def _moves_data(node: onnx.NodeProto, topology: Topology) -> bool:
     if node.op_type == "Resize":
-        return _attribute(node, "mode", b"nearest") == b"nearest"
+        # A linear one mixes values and leaves their range never, but for what lies outside of a crop. With another
+        # encoding behind it than before it the compiler would compute it in floating point.
+        mode = _attribute(node, "mode", b"nearest")
+        crops = _attribute(node, "coordinate_transformation_mode", b"half_pixel") == b"tf_crop_and_resize"
+        return mode in (b"nearest", b"linear") and not crops
     if node.op_type == "Pad":
         if _attribute(node, "mode", b"constant") != b"constant" or len(node.input) < 3 or not node.input[2]:
             return True

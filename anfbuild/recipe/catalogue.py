@@ -23,6 +23,7 @@ from omegaconf.errors import OmegaConfBaseException
 from anfbuild.errors import RecipeError
 from anfbuild.recipe.document import Document, read
 from anfbuild.recipe.files import shipped
+from anfbuild.recipe.shorthand import spell_out
 
 PRIMARY = "config"
 """The primary config, `conf/config.yaml`. A project's own file of that name is not ours to read: it is Hydra's usual
@@ -120,6 +121,8 @@ class RecipeSource(ConfSource):
     def load_config(self, config_path: str) -> ConfigResult:
         result = super().load_config(config_path)
         result.header["package"] = "_global_"
+        if "components" in self.document(config_path).data:
+            spell_out(result.config)
         return result
 
     def file(self, config_path: str) -> Path:

@@ -40,7 +40,7 @@ def check_choice(override: Override, catalogue: Catalogue) -> None:
             choices=choices,
             remedy=f"Choose another with {group}=CHOICE.",
         )
-    _check_value(group, value, choices, COMMAND_LINE)
+    check_value(group, value, choices, COMMAND_LINE)
     if override.is_add() or override.is_force_add():
         raise RecipeError(
             f"{override.input_line!r}: every recipe has a {group!r} already",
@@ -77,6 +77,19 @@ def check_defaults(config_path: str, catalogue: Catalogue, above: Iterable[str] 
             raise RecipeError(f"{entry!r} is no entry of a defaults list", where=where)
 
 
+def has_components(config_path: str, catalogue: Catalogue) -> bool:
+    """Whether a recipe, or one that it builds on, has components. Its defaults were checked."""
+    document = catalogue.document(config_path)
+    assert document is not None
+    bases = [entry for entry in document.data.get("defaults", []) if isinstance(entry, str) and entry != "_self_"]
+    return "components" in document.data or any(has_components(_base(config_path, entry), catalogue) for entry in bases)
+
+
+def _base(config_path: str, entry: str) -> str:
+    """The recipe that `entry` of a defaults list names, as Hydra calls it."""
+    return entry.removeprefix("/") if entry.startswith("/") else (PurePosixPath(config_path).parent / entry).as_posix()
+
+
 def _check_body(document: Document) -> None:
     for key in sorted(_FIXED_PARTS & document.data.keys()):
         value = document.data[key]
@@ -91,7 +104,7 @@ def _check_body(document: Document) -> None:
 
 
 def _check_base(config_path: str, entry: str, where: str, catalogue: Catalogue, above: list[str]) -> None:
-    path = entry.removeprefix("/") if entry.startswith("/") else (PurePosixPath(config_path).parent / entry).as_posix()
+    path = _base(config_path, entry)
     if path in above:
         raise RecipeError(f"the recipe {entry!r} builds on itself", where=where, remedy="Remove the entry.")
     names = catalogue.recipes()
@@ -116,10 +129,11 @@ def _check_override(entry: dict[object, object], where: str, catalogue: Catalogu
         raise RecipeError(
             f"{key!r} does not choose a group", where=where, remedy=f"Write `- override /{group}: {value}`."
         )
-    _check_value(group, value, catalogue.choices(group), where)
+    check_value(group, value, catalogue.choices(group), where)
 
 
-def _check_value(group: str, value: object, choices: list[str], where: str) -> None:
+def check_value(group: str, value: object, choices: list[str], where: str) -> None:
+    """Raises RecipeError: a group has no such choice."""
     if value not in choices:
         raise RecipeError(
             f"there is no {group} {'null' if value is None else repr(value)}",

@@ -7,8 +7,9 @@ remaining overrides applied to it. So a wrong key is found where it stands: in a
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,34 @@ from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseExceptio
 
 from anfbuild.errors import RecipeError, did_you_mean
 from anfbuild.recipe.catalogue import PRIMARY, Catalogue, is_name
-from anfbuild.recipe.choices import check_choice, check_defaults, is_group
+from anfbuild.recipe.choices import check_choice, check_defaults, has_components, is_group
+from anfbuild.recipe.components import (
+    KEY,
+    Component,
+    begin,
+    chosen_files,
+    components,
+    is_choice,
+    is_of_components,
+    told_of,
+)
 from anfbuild.recipe.document import refuse_code
 from anfbuild.recipe.hints import nearest
 from anfbuild.recipe.places import COMMAND_LINE, Places
 from anfbuild.recipe.problems import reference_problem, unknown_key, value_problem
 from anfbuild.recipe.recipe import Recipe
-from anfbuild.recipe.rules import faults
-from anfbuild.recipe.schema import MISSING, Config
+from anfbuild.recipe.rules import ALL, Fault, faults
+from anfbuild.recipe.schema import COMPONENT, MISSING, Config
+from anfbuild.recipe.shorthand import CHOOSABLE
 
 _NEEDED = {field.name for field in dataclasses.fields(Config)} | {"task.kind"}
 """Keys that no recipe is without, and that OmegaConf would remove all the same."""
+
+_INSTANCE = re.compile(r"(\+{0,2}goal=)(\w+\[\w+\])")
+"""A goal that is a step of one component, which Hydra's grammar would have in quotes within those of the shell."""
+
+_SHARED = tuple(key for key in ALL if key != KEY and (key not in COMPONENT or key == "gates"))
+"""What stands at the top of a recipe of several components, for all of them."""
 
 
 def compose(overrides: Sequence[str], project: Path) -> Recipe:
@@ -58,17 +76,70 @@ def compose(overrides: Sequence[str], project: Path) -> Recipe:
 
     groups = [item for item in parsed if is_group(item)]
     values = [item for item in parsed if item not in groups and item.key_or_group != "recipe"]
-    places = Places(catalogue, [f"+recipe='{chosen}'", *(item.input_line or "" for item in groups)], values)
-    composed, task = _composed(catalogue, places.group_overrides, chosen)
-    config = _validated(composed, places)
+    shown = [item for item in values if not is_choice(item)]
+    places = Places(catalogue, [f"+recipe='{chosen}'", *(item.input_line or "" for item in groups)], shown)
+    own = [item for item in values if is_of_components(item)]
+    composed, task = _composed(catalogue, places.group_overrides, chosen, several=bool(own))
+    parts = components(composed, own, places, catalogue)
+    config = _validated(composed, places.of)
     for override in values:
-        _apply(override, config)
+        if override not in own:
+            _apply(override, config)
     config.name = chosen.replace("/", ".")
-    plain = _plain(config, places)
-    _check_task(plain["task"], task, places)
-    for fault in faults(plain):
-        raise RecipeError(fault.what, where=places.of(fault.key), choices=fault.choices, remedy=fault.remedy)
+    if parts:
+        return _of_several(parts, config, task, places, catalogue)
+    plain = _plain(config, places.of)
+    _check_task(plain["task"], task, places.of)
+    _refuse_faults(faults(plain), places.of)
     return Recipe(name=plain["name"], config=plain, place=places.of)
+
+
+def _of_several(
+    parts: Sequence[Component], config: DictConfig, task: list[str], places: Places, catalogue: Catalogue
+) -> Recipe:
+    """The recipe of `parts`; `config` is its top level, `task` are the options that the task chosen there has."""
+    places.choices = [override for part in parts for override in part.choice_overrides]
+    bases = chosen_files(parts, catalogue)
+    found = {}
+    for part in parts:
+        place = functools.partial(places.of_component, part.name)
+        merged = begin(part, config, bases, places, catalogue)
+        with told_of(part.name):
+            whole = _validated(merged, place)
+            for override in part.overrides:
+                _apply(override, whole)
+            plain = _plain(whole, place)
+            document = catalogue.document(f"task/{part.choices['task']}") if "task" in part.choices else None
+            _check_task(plain["task"], list(document.data) if document else task, place)
+        found[part.name] = {key: plain[key] for key in COMPONENT}
+
+    def place_of(key: str) -> str:
+        head, _, inside = key.partition(".")
+        name, _, rest = inside.partition(".")
+        return places.of_component(name, rest) if head == KEY and name in found and rest else places.of(key)
+
+    top = {**_top(config, places.of), KEY: found}
+    _refuse_faults(faults(top, _SHARED), place_of)
+    for name, own in found.items():
+        _refuse_faults(faults(own, COMPONENT, f"{KEY}.{name}"), place_of)
+    return Recipe(name=top["name"], config=top, place=place_of)
+
+
+def _top(config: DictConfig, place: Callable[[str], str]) -> dict[str, Any]:
+    """The top level of several components: what they share, and of the rest what they began with, as it was written."""
+    began = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(began, dict)
+    shared = config.copy()
+    for key in COMPONENT:
+        if key not in _SHARED:
+            shared[key] = OmegaConf.structured(Config)._get_node(key)
+    plain = _plain(shared, place)
+    return {str(key): plain[str(key)] if key in _SHARED else value for key, value in began.items()}
+
+
+def _refuse_faults(found: Iterable[Fault], place: Callable[[str], str]) -> None:
+    for fault in found:
+        raise RecipeError(fault.what, where=place(fault.key), choices=fault.choices, remedy=fault.remedy)
 
 
 def parse(overrides: Sequence[str], loader: ConfigLoaderImpl | None = None) -> list[Override]:
@@ -79,7 +150,7 @@ def parse(overrides: Sequence[str], loader: ConfigLoaderImpl | None = None) -> l
         refuse_code(key.rpartition(".")[2].lstrip("+~"), COMMAND_LINE, is_key=True)
     parser = OverridesParser.create(config_loader=loader)
     try:
-        return parser.parse_overrides(list(overrides))
+        return parser.parse_overrides([_INSTANCE.sub(r"\1'\2'", text) for text in overrides])
     except RecursionError as error:
         raise RecipeError("an override is nested too deep", where=COMMAND_LINE, remedy="Remove brackets.") from error
     except ValueError as error:  # Python's own, of a number of thousands of digits
@@ -149,12 +220,21 @@ def _recipe(parsed: Sequence[Override], catalogue: Catalogue) -> str:
     return value
 
 
-def _composed(catalogue: Catalogue, overrides: list[str], chosen: str) -> tuple[DictConfig, list[str]]:
-    """The config as Hydra merges it from files, and the options that the chosen task has."""
+def _composed(
+    catalogue: Catalogue, overrides: list[str], chosen: str, *, several: bool
+) -> tuple[DictConfig, list[str]]:
+    """The config as Hydra merges it from files, and the options that the chosen task has.
+
+    Of a recipe of several components, the top level may leave a choice to each of them: that is added to `overrides`.
+    """
     try:
         config = catalogue.loader.load_configuration(PRIMARY, overrides, RunMode.RUN)
     except (HydraException, ValueError, AssertionError) as error:
-        if group := re.match(r"You must specify '(\w+)'", str(error)):
+        group = re.match(r"You must specify '(\w+)'", str(error))
+        if group and group[1] in CHOOSABLE and (several or has_components(f"recipe/{chosen}", catalogue)):
+            overrides.append(f"~{group[1]}")
+            return _composed(catalogue, overrides, chosen, several=several)
+        if group:
             raise RecipeError(
                 f"no {group[1]} is chosen",
                 where=catalogue.shown(f"recipe/{chosen}"),
@@ -164,20 +244,20 @@ def _composed(catalogue: Catalogue, overrides: list[str], chosen: str) -> tuple[
         # What check_choice and check_defaults let pass: odd defaults lists in group files, Hydra's own options.
         first = " ".join(str(error).partition("\nConfig search path")[0].split())
         raise RecipeError(f"the recipe {chosen!r} does not compose: {first}") from error
-    task = catalogue.document(f"task/{config.hydra.runtime.choices.task}")
+    task = catalogue.document(f"task/{config.hydra.runtime.choices.get('task')}")
     OmegaConf.set_struct(config, False)
     del config["hydra"]
     return config, list(task.data) if task else []
 
 
-def _validated(composed: DictConfig, places: Places) -> DictConfig:
+def _validated(composed: DictConfig, place: Callable[[str], str]) -> DictConfig:
     if "name" in composed:
-        raise RecipeError("a recipe is named by its file", where=places.of("name"), remedy="Remove the key 'name'.")
+        raise RecipeError("a recipe is named by its file", where=place("name"), remedy="Remove the key 'name'.")
     schema = OmegaConf.structured(Config)
     try:
         merged = OmegaConf.merge(schema, composed)
     except OmegaConfBaseException as error:
-        raise value_problem(error, schema, places.of) from error
+        raise value_problem(error, schema, place) from error
     assert isinstance(merged, DictConfig)
     _keep_missing(composed, merged)
     OmegaConf.set_struct(merged, True)
@@ -227,29 +307,29 @@ def _add(key: str, value: object, config: DictConfig) -> None:
         OmegaConf.set_struct(config, True)
 
 
-def _plain(config: DictConfig, places: Places) -> dict[str, Any]:
+def _plain(config: DictConfig, place: Callable[[str], str]) -> dict[str, Any]:
     try:
         OmegaConf.resolve(config)
     except InterpolationResolutionError as error:
-        raise reference_problem(error, config, places.of) from error
+        raise reference_problem(error, config, place) from error
     except OmegaConfBaseException as error:
-        raise value_problem(error, config, places.of) from error
+        raise value_problem(error, config, place) from error
     plain = OmegaConf.to_container(config)
     assert isinstance(plain, dict)
     return {str(key): value for key, value in plain.items()}
 
 
-def _check_task(task: object, known: list[str], places: Places) -> None:
+def _check_task(task: object, known: list[str], place: Callable[[str], str]) -> None:
     """Options of a task are those in its file, since kinds of task may come from outside of this package."""
     if isinstance(task, dict) and "kind" not in task:
-        raise RecipeError("'task.kind' has no value", where=places.of("task"), remedy="Write kind: KIND in its file.")
+        raise RecipeError("'task.kind' has no value", where=place("task"), remedy="Write kind: KIND in its file.")
     for name, value in task.items() if isinstance(task, dict) else ():
         if name not in known:
             raise RecipeError(
                 f"there is no option {name!r} of this task",
-                where=places.of(f"task.{name}"),
+                where=place(f"task.{name}"),
                 choices=known,
                 remedy=nearest(name, known),
             )
         if isinstance(value, dict | list):
-            raise RecipeError(f"'task.{name}' holds one value, not {value!r}", where=places.of(f"task.{name}"))
+            raise RecipeError(f"'task.{name}' holds one value, not {value!r}", where=place(f"task.{name}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated, Any
 
 from anfbuild.recipe.hints import nearest
@@ -22,21 +22,28 @@ class Fault:
     remedy: str | None = None
 
 
-def faults(config: dict[str, Any]) -> Iterator[Fault]:
-    """Every fault of a plain config. Values that were not given come first: nothing else is asked of such a config."""
-    yield from _missing(config, "")
-    yield from _of_class(Config, config, "")
-    for key in ("components", "variants"):
-        if len(config[key]) != 1:
-            yield Fault(
-                key, f"{key} holds {len(config[key])} names; a recipe has exactly one for now", remedy="Keep one."
-            )
-    if not config["model"]["inputs"]:
-        yield Fault("model.inputs", "the model has no inputs", remedy="Give each input its shape.")
-    for name, spec in config["model"]["inputs"].items():
-        yield from _of_input(f"model.inputs.{name}", spec)
-    for name, gate in config["gates"].items():
-        yield from _of_gate(f"gates.{name}", gate)
+ALL = tuple(field.name for field in dataclasses.fields(Config))
+
+
+def faults(config: dict[str, Any], keys: Collection[str] = ALL, at: str = "") -> Iterator[Fault]:
+    """Every fault of what a plain config has at `keys`. Values that were not given come first: nothing else is asked of
+    such a config. `at` is where the recipe has it: `components.landmark`, or nothing."""
+    above = f"{at}." if at else ""
+    yield from _missing({key: config[key] for key in keys}, at)
+    yield from _of_class(Config, config, at, keys)
+    if "variants" in keys and len(config["variants"]) != 1:
+        yield Fault(
+            f"{above}variants",
+            f"variants holds {len(config['variants'])} names; a recipe has exactly one for now",
+            remedy="Keep one.",
+        )
+    if "model" in keys:
+        if not config["model"]["inputs"]:
+            yield Fault(f"{above}model.inputs", "the model has no inputs", remedy="Give each input its shape.")
+        for name, spec in config["model"]["inputs"].items():
+            yield from _of_input(f"{above}model.inputs.{name}", spec)
+    for name, gate in config["gates"].items() if "gates" in keys else ():
+        yield from _of_gate(f"{above}gates.{name}", gate)
 
 
 def _missing(value: object, key: str) -> Iterator[Fault]:
@@ -52,9 +59,13 @@ def _missing(value: object, key: str) -> Iterator[Fault]:
             yield from _missing(item, f"{key}[{index}]")
 
 
-def _of_class(kind: type[Any], values: dict[str, Any], key: str) -> Iterator[Fault]:
+def _of_class(
+    kind: type[Any], values: dict[str, Any], key: str, only: Collection[str] | None = None
+) -> Iterator[Fault]:
     hints = typing.get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
+        if only is not None and field.name not in only:
+            continue
         at = f"{key}.{field.name}" if key else field.name
         yield from _of_value(hints[field.name], values[field.name], at, Rule())
 
@@ -78,7 +89,7 @@ def _of_value(hint: Any, value: Any, key: str, rule: Rule) -> Iterator[Fault]:
 
 
 def _of_scalar(value: Any, key: str, rule: Rule) -> Iterator[Fault]:
-    if rule.choices and value not in rule.choices:
+    if value is not None and rule.choices and value not in rule.choices:
         yield Fault(key, f"{key!r} cannot be {value!r}", rule.choices, nearest(value, rule.choices))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return

@@ -26,6 +26,9 @@ GROUPS = (
 )
 """The groups that a recipe chooses from with `- override /GROUP: CHOICE`."""
 
+COMPONENT = ("source", "model", "dataset", "evaluation", "emulate", "task", "quantization", "calibration", "gates")
+"""What a component may have of its own; all else is the package's, and so the same for all."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
@@ -40,24 +43,40 @@ class Rule:
 
 
 @dataclasses.dataclass
+class Vocabulary:
+    """Where the texts come from that the model's numbers stand for, one a line or a JSON list: characters of a
+    recogniser, word pieces of a language model. Without a kind, the model's metadata has them or nobody needs any."""
+
+    kind: Annotated[str | None, Rule(choices=("file", "npm", "wheel"))] = None
+    path: str | None = None
+    distribution: str | None = None
+    file: str | None = None
+    sha256: str | None = None
+
+
+@dataclasses.dataclass
 class Source:
     """Where the model comes from. Which keys a kind reads is the kind's own affair."""
 
     kind: str = MISSING
     path: str | None = None
     url: str | None = None
+    repo: str | None = None
+    revision: str | None = None
     distribution: str | None = None
+    name: str | None = None
     file: str | None = None
     python: str | None = None
     platform: str | None = None
     sha256: str | None = None
     license: str | None = None
     private: bool = False
+    vocabulary: Vocabulary = dataclasses.field(default_factory=Vocabulary)
 
 
 @dataclasses.dataclass
 class Input:
-    """One input of the model: its fixed shape, and how an 8-bit image becomes its values.
+    """One input of the model: its fixed shape, and how an 8-bit image becomes its values; a text's are integers.
 
     The value fed is `(x * scale - mean) / std`, with `mean` and `std` in the order of `channels`.
     """
@@ -77,10 +96,12 @@ class Input:
 
 @dataclasses.dataclass
 class Model:
-    """What of the model is used. `outputs: null` keeps all of them."""
+    """What of the model is used. `outputs: null` keeps all of them. `strict: true` fails the build where a
+    BatchNormalization cannot be folded into a neighbour, and would stay as a multiplication and an addition."""
 
     inputs: dict[str, Input] = MISSING
     outputs: Annotated[list[str] | None, Rule(filled=True)] = None
+    strict: bool = False
 
 
 @dataclasses.dataclass
@@ -121,6 +142,15 @@ class Emulate:
     """How many of them run on the emulator, which is slow."""
 
     samples: Annotated[int, Rule(minimum=1, maximum=1_000_000)] = 1
+
+
+@dataclasses.dataclass
+class Condition:
+    """Which float-equal rewrites prepare the model for quantization. `mask_clamp` is what takes the place of the huge
+    constants of attention masks, null leaves them; `equalize` evens out channels between two convolutions."""
+
+    mask_clamp: Annotated[float | None, Rule(minimum=-1000, maximum=-20)] = -50.0
+    equalize: bool = False
 
 
 @dataclasses.dataclass
@@ -181,10 +211,14 @@ class Gate:
 
 @dataclasses.dataclass
 class Config:
-    """A composed recipe. `components` and `variants` hold one name each, so far."""
+    """A composed recipe. `variants` holds one name, so far.
+
+    `components` is empty for a recipe of one model, `main`. Else it holds for each component the keys of `COMPONENT`,
+    whole; what these are at the top is then only what the components began with, but for `gates`.
+    """
 
     name: str = MISSING
-    components: list[str] = dataclasses.field(default_factory=lambda: ["main"])
+    components: dict[str, Any] = dataclasses.field(default_factory=dict)
     variants: list[str] = dataclasses.field(default_factory=lambda: ["default"])
     goal: str = "report"
     source: Source = dataclasses.field(default_factory=Source)
@@ -193,6 +227,7 @@ class Config:
     evaluation: Evaluation = dataclasses.field(default_factory=Evaluation)
     emulate: Emulate = dataclasses.field(default_factory=Emulate)
     task: dict[str, str | int | float | bool | None] = MISSING
+    condition: Condition = dataclasses.field(default_factory=Condition)
     quantization: Quantization = dataclasses.field(default_factory=Quantization)
     calibration: Calibration = dataclasses.field(default_factory=Calibration)
     target: Target = dataclasses.field(default_factory=Target)

@@ -22,7 +22,7 @@ class Gate:
 
 GATES: dict[str, Gate] = {
     "accuracy": Gate("/accuracy/quantized", "", "the metric of the quantized model"),
-    "accuracy_drop": Gate("/accuracy/drop_abs", "", "float minus quantized on the same samples; positive is worse"),
+    "accuracy_drop": Gate("/accuracy/drop_abs", "", "what quantization costs on the same samples; positive is worse"),
     "agreement_lsb": Gate("/agreement/rms_lsb", "LSB", "root mean square difference between emulator and CPU QDQ"),
     "cpu_nodes": Gate("/placement/cpu", "nodes", "nodes left to the CPU"),
     "htp_macs": Gate("/placement/share/macs/htp", "", "share of the multiply-accumulates that runs on the HTP, 0..1"),
@@ -45,6 +45,11 @@ class Verdict(TypedDict):
     """None: not judged, for `reason`."""
     source: str | None
     reason: NotRequired[str]
+
+
+def gate_name(gate: Mapping[str, Any]) -> str:
+    """How a verdict is told: `latency_ms`, or `landmark: latency_ms` where it is about one of several components."""
+    return f"{gate['component']}: {gate['name']}" if "component" in gate else str(gate["name"])
 
 
 def check(gates: Mapping[str, Mapping[str, float | None]]) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from anfbuild.report.components import Component
+from anfbuild.report.gates import gate_name
 from anfbuild.report.results import validate
-from anfbuild.report.words import SOURCES, figure, gate_text, interval, verdict
+from anfbuild.report.words import SOURCES, figure, interval, value_and_limit, verdict
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --line: #d1d9e0; --paper: #fff; --good: #1a7f37;
@@ -41,11 +43,13 @@ def html(
     placement: Sequence[Mapping[str, Any]] = (),
     steps: Sequence[Mapping[str, str]] = (),
     notes: Sequence[str] = (),
+    components: Mapping[str, Component] | None = None,
 ) -> str:
     """The page for `results`, a document as `results.schema.json` says.
 
     `placement`: a row a node, node, op_type, unit, macs (or None), reason. `steps`: step, key, about (what it did).
-    `notes`: sentences on how the figures came about. Every string is escaped. Raises StepError as `validate` does.
+    `notes`: sentences on how the figures came about. `components`: those of which `results` are the whole.
+    Every string is escaped. Raises StepError as `validate` does.
     """
     validate(results)
     target = results["target"]
@@ -56,13 +60,10 @@ def html(
     sections = [
         ("What it comes to", "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict(results))),
         ("Gates", _gates(results["gates"])),
-        ("Accuracy", _unknown(results, "accuracy") or _accuracy(results)),
-        ("Agreement of HTP and CPU", _unknown(results, "agreement") or _figures(results, "agreement")),
-        ("Placement", _unknown(results, "placement") or _placement(results, placement)),
-        ("Latency", _unknown(results, "latency_ms") or _latency(results)),
-        ("DRAM traffic of one inference", _unknown(results, "traffic") or _figures(results, "traffic")),
+        *_groups(results, placement),
         ("Package", _figures(results, "package")),
         ("Versions", _versions(results)),
+        *((f"Component {escape(name)}", _component(component)) for name, component in (components or {}).items()),
         ("How it was built", _steps(steps, notes)),
     ]
     body = "\n".join(f"<section><h2>{title}</h2>{content}</section>" for title, content in sections if content)
@@ -73,6 +74,32 @@ def html(
         f"<style>{_STYLE}</style></head>\n<body><h1>{name}</h1><p class=sub>{escape(built)}</p>\n"
         f"{body}\n</body></html>\n"
     )
+
+
+def _groups(results: Mapping[str, Any], placement: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The sections of the figures."""
+    return [
+        ("Accuracy", _whose(results, "accuracy") + (_unknown(results, "accuracy") or _accuracy(results))),
+        (
+            "Agreement of HTP and CPU",
+            _whose(results, "agreement") + (_unknown(results, "agreement") or _figures(results, "agreement")),
+        ),
+        ("Placement", _unknown(results, "placement") or _placement(results, placement)),
+        ("Latency", _unknown(results, "latency_ms") or _latency(results)),
+        ("DRAM traffic of one inference", _unknown(results, "traffic") or _figures(results, "traffic")),
+    ]
+
+
+def _whose(results: Mapping[str, Any], group: str) -> str:
+    name = results[group].get("component")
+    return "" if name is None else f"<p class=source>Of the component that loses most, {escape(name)}.</p>"
+
+
+def _component(component: Component) -> str:
+    results = component.results
+    about = f"<p>{escape(results['quantization'])}. {escape(results['calibration']['note'])}</p>"
+    groups = "".join(f"<h3>{title}</h3>{content}" for title, content in _groups(results, component.placement))
+    return about + groups + _steps((), component.notes)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
@@ -138,9 +165,9 @@ def _gates(gates: Sequence[Mapping[str, Any]]) -> str:
     words = {True: "<span class=held>holds</span>", False: "<span class=missed>missed</span>", None: "not judged"}
     rows = [
         (
-            escape(gate["name"]),
+            escape(gate_name(gate)),
             words[gate["passed"]],
-            escape(gate["reason"] if gate["passed"] is None else gate_text(gate).removeprefix(f"{gate['name']} is ")),
+            escape(gate["reason"] if gate["passed"] is None else value_and_limit(gate)),
             escape(SOURCES[gate["source"]]),
         )
         for gate in gates

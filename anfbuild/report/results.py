@@ -28,6 +28,7 @@ _FIGURES: dict[str, dict[str, Any]] = {
     },
     "accuracy": {
         "metric": None,
+        "reference": None,
         "higher_is_better": None,
         "samples": {"float": None, "quantized": None, "emulated": None},
         "float": None,
@@ -62,6 +63,9 @@ _FIGURES: dict[str, dict[str, Any]] = {
     "package": {"bytes": None, "sha256": None},
 }
 _ENOUGH = 300
+
+NAN, INFINITE = "the figure is not a number (NaN)", "the figure is infinite"
+"""The reasons of a null that was no finite number when it was judged."""
 
 
 def results(
@@ -118,14 +122,14 @@ def results(
     }
     own = {f"/{name}": part["reason"] for name, part in parts.items() if part.get("reason")}
     own |= {f"/versions/{index}": part["reason"] for index, part in enumerate(versions) if part.get("reason")}
-    document["reasons"] = _reasons(document, given, own)
+    document["reasons"] = explain_nulls(document, given, own)
     document["gates"] = judge(document, gates)
     for index, verdict in enumerate(document["gates"]):
         if "reason" in verdict:
             own[f"/gates/{index}"] = verdict["reason"]
     infinite = {pointer: _not_finite(value) for pointer, value in _leaves(document) if _not_finite(value)}
     document = _finite(document)
-    document["reasons"] = _reasons(document, infinite, given, own)
+    document["reasons"] = explain_nulls(document, infinite, given, own)
     validate(document)
     return document
 
@@ -160,7 +164,12 @@ def _group(part: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any
 def _calibration(part: Mapping[str, Any]) -> dict[str, Any]:
     samples, synthetic = part["samples"], part["synthetic"]
     enough = samples >= _ENOUGH
-    if enough:
+    if not samples:
+        note = (
+            "The source model is quantized already and keeps its encodings: nothing was calibrated, and what is called "
+            "float is that model as it comes, so that no drop says what its quantization has cost."
+        )
+    elif enough:
         note = f"{samples} samples; 300 to 1000 of the real scene are recommended."
     else:
         note = (
@@ -194,7 +203,7 @@ def _nulls(document: Mapping[str, Any]) -> list[str]:
     return [pointer for pointer, value in _leaves(document) if value is None]
 
 
-def _reasons(document: Mapping[str, Any], *reasons: Mapping[str, str]) -> dict[str, str]:
+def explain_nulls(document: Mapping[str, Any], *reasons: Mapping[str, str]) -> dict[str, str]:
     """The reason of every null that has one: the first of `reasons` that knows its pointer or the nearest above it."""
     found: dict[str, str] = {}
     for pointer in _nulls(document):
@@ -208,7 +217,7 @@ def _reasons(document: Mapping[str, Any], *reasons: Mapping[str, str]) -> dict[s
 def _not_finite(value: object) -> str:
     if not isinstance(value, float) or math.isfinite(value):
         return ""
-    return "the figure is not a number (NaN)" if math.isnan(value) else "the figure is infinite"
+    return NAN if math.isnan(value) else INFINITE
 
 
 def _finite(value: Any) -> Any:

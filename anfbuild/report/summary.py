@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from anfbuild.report.gates import why
-from anfbuild.report.words import SOURCES, counted, figure, gate_text, interval
+from anfbuild.report.gates import gate_name, why
+from anfbuild.report.words import SOURCES, counted, figure, interval, value_and_limit
 
 Row = tuple[str, str, str]
 
@@ -21,6 +21,7 @@ def summary(results: Mapping[str, Any]) -> list[Row]:
         _row(results, "latency", "/latency_ms/total", _latency(results["latency_ms"])),
         ("package", _package(results), ""),
         ("calibration", _calibration(results["calibration"]), ""),
+        *((f"of it {name}", _component(own), "") for name, own in results.get("components", {}).items()),
         *(_gate(gate) for gate in results["gates"]),
     ]
 
@@ -33,7 +34,8 @@ def _row(results: Mapping[str, Any], label: str, pointer: str, value: str) -> Ro
 
 
 def _accuracy(group: Mapping[str, Any]) -> str:
-    text = f"{figure(group['metric'])} {figure(group['quantized'])} (float {figure(group['float'])})"
+    beside = "no ground truth" if group["reference"] == "float" else f"float {figure(group['float'])}"
+    text = f"{figure(group['metric'])} {figure(group['quantized'])} ({beside})"
     if group["drop_abs"] is not None:
         text += f", drop {figure(group['drop_abs'])}"
     return text + (f" [{interval(group['interval95'])}]" if group["interval95"] is not None else "")
@@ -73,9 +75,15 @@ def _package(results: Mapping[str, Any]) -> str:
     return f"{figure(size / 1e6, 'MB')}" if size is not None else f"none: {why(results, '/package/bytes')}"
 
 
+def _component(own: Mapping[str, Any]) -> str:
+    accuracy = own["accuracy"]
+    scored = "not scored" if accuracy["quantized"] is None else _accuracy(accuracy)
+    return f"{own['quantization']}, {scored}, {figure(own['latency_ms']['total'], 'ms')}"
+
+
 def _gate(gate: Mapping[str, Any]) -> Row:
-    label = f"gate {gate['name']}"
+    label = f"gate {gate_name(gate)}"
     if gate["passed"] is None:
         return label, f"not judged: {gate['reason']}", ""
     outcome = "holds" if gate["passed"] else "MISSED"
-    return label, f"{outcome}: {gate_text(gate).removeprefix(gate['name'] + ' is ')}", SOURCES[gate["source"]]
+    return label, f"{outcome}: {value_and_limit(gate)}", SOURCES[gate["source"]]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from anfbuild.report.gates import why
+from anfbuild.report.gates import gate_name, why
 
 SOURCES = {
     "measured_device": "measured on the device",
@@ -17,6 +17,12 @@ SOURCES = {
     None: "",
 }
 """The words for a group's `source`."""
+
+
+_NO_TRUTH = (
+    "The data has no ground truth: the float model's own answers are what is taken for right, so this says how far "
+    "quantization changes them, and nothing of how good they are."
+)
 
 
 def figure(value: float | str | bool | None, unit: str = "") -> str:
@@ -40,13 +46,18 @@ def counted(number: int | None, noun: str) -> str:
     return f"{figure(number)} {noun}" if number == 1 else f"{figure(number)} {noun}s"
 
 
+def one_or_all(names: Sequence[str]) -> str:
+    """The name that all have, or every one of them: "int8", "int8+a16w8"."""
+    return names[0] if len(set(names)) == 1 else "+".join(names)
+
+
 def verdict(results: Mapping[str, Any]) -> list[str]:
     """What the results mean, one sentence or two a subject: gates, latency, accuracy, agreement, placement, data."""
     return [
         gates_sentence(results),
         _latency(results),
-        _accuracy(results),
-        _agreement(results),
+        _worst(results, "accuracy") + _accuracy(results),
+        _worst(results, "agreement") + _agreement(results),
         _placement(results),
         f"Calibration: {results['calibration']['note']}",
     ]
@@ -58,7 +69,7 @@ def gates_sentence(results: Mapping[str, Any]) -> str:
     if not gates:
         return "The recipe sets no gates."
     missed = [gate_text(gate) for gate in gates if gate["passed"] is False]
-    open_ = [f"{gate['name']} ({gate['reason']})" for gate in gates if gate["passed"] is None]
+    open_ = [f"{gate_name(gate)} ({gate['reason']})" for gate in gates if gate["passed"] is None]
     held = len(gates) - len(missed) - len(open_)
     text = f"{held} of {len(gates)} gates {'holds' if held == 1 else 'hold'}."
     if missed:
@@ -70,20 +81,32 @@ def gates_sentence(results: Mapping[str, Any]) -> str:
 
 def gate_text(gate: Mapping[str, Any]) -> str:
     """Such as "latency_ms is 31.2 ms, at most 25 ms"."""
+    return f"{gate_name(gate)} is {value_and_limit(gate)}"
+
+
+def value_and_limit(gate: Mapping[str, Any]) -> str:
+    """Such as "31.2 ms, at most 25 ms"."""
     bound = "at least" if gate["direction"] == "min" else "at most"
     value = "not a finite number" if gate["value"] is None and gate["passed"] is not None else figure(gate["value"])
-    return f"{gate['name']} is {value}, {bound} {figure(gate['limit'], gate['unit'])}"
+    return f"{value}, {bound} {figure(gate['limit'], gate['unit'])}"
+
+
+def _worst(results: Mapping[str, Any], group: str) -> str:
+    """Whose figures a group shows, of several components."""
+    name = results[group].get("component")
+    return "" if name is None else f"Of {counted(len(results['components']), 'component')} {name} is the worst: "
 
 
 def _latency(results: Mapping[str, Any]) -> str:
     group, target = results["latency_ms"], results["target"]
     chip = target["name"] or target["soc"]
+    one = "One inference of each component in turn" if "components" in results else "One inference"
     if group["total"] is None:
         return f"Latency on {chip} is not known: {why(results, '/latency_ms/total')}."
     total, mode = figure(group["total"], "ms"), results["performance_mode"]
     if group["source"] != "predicted":
-        return f"One inference in mode {mode} takes {total} ({SOURCES[group['source']]})."
-    text = f"One inference on {chip} in mode {mode} is predicted by the cost model to take {total}"
+        return f"{one} in mode {mode} takes {total} ({SOURCES[group['source']]})."
+    text = f"{one} on {chip} in mode {mode} is predicted by the cost model to take {total}"
     if group["interval90"] is not None:
         text += f", {interval(group['interval90'], 'ms')} at 90 % confidence"
     if not group["calibrated"]:
@@ -96,7 +119,9 @@ def _accuracy(results: Mapping[str, Any]) -> str:
     if group["quantized"] is None:
         return f"Accuracy is not known: {why(results, '/accuracy/quantized')}."
     samples = group["samples"]
-    text = f"{group['metric']} is {figure(group['quantized'])} quantized and {figure(group['float'])} in float"
+    text = f"{group['metric']} is {figure(group['quantized'])} quantized"
+    if group["reference"] != "float":
+        text += f" and {figure(group['float'])} in float"
     text += f" on {counted(samples['quantized'], 'sample')}, {SOURCES[group['source']]}"
     if group["drop_abs"] is not None:
         change = "costs" if group["drop_abs"] > 0 else "gains" if group["drop_abs"] < 0 else "changes"
@@ -108,7 +133,7 @@ def _accuracy(results: Mapping[str, Any]) -> str:
                 text += ", which these samples cannot tell from none"
     if group["emulated"] is not None:
         text += f". On the HTP emulator it is {figure(group['emulated'])} on {counted(samples['emulated'], 'sample')}"
-    return text + "."
+    return f"{text}. {_NO_TRUTH}" if group["reference"] == "float" else f"{text}."
 
 
 def _agreement(results: Mapping[str, Any]) -> str:

@@ -9,6 +9,8 @@ import urllib.parse
 from anfbuild.errors import RecipeError
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._ -]*")
+_OBJECT = re.compile(r"(?P<bucket>(s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]*)/(?P<key>[^?#@\\\x00-\x1f\x7f]+)")
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 _PACKAGE = re.compile(
     r"(?P<name>(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9][a-z0-9._~-]*)@(?P<version>\d+\.\d+\.\d+[0-9A-Za-z.+-]*)"
 )
@@ -44,6 +46,29 @@ def parse_package(package: str) -> tuple[str, str]:
             remedy="Write name@1.2.3 or @scope/name@1.2.3.",
         )
     return found["name"], found["version"]
+
+
+def check_object(url: str) -> tuple[str, str]:
+    """(bucket, key) of an object's address: `s3://bucket` and `models/m.onnx`. RecipeError for anything else."""
+    found = _OBJECT.fullmatch(url)
+    if found is None or any(part in ("", ".", "..") for part in found["key"].split("/")):
+        shown = url if "@" not in url and "?" not in url else "the address"  # it may hold a secret
+        raise RecipeError(
+            f"{shown!r} is not the address of an object", where="source.url", remedy="Write s3://BUCKET/KEY."
+        )
+    return found["bucket"], found["key"]
+
+
+def check_repository(repo: str, revision: str) -> None:
+    """RecipeError unless `repo` is the name of a repository of a hub, and `revision` a whole commit."""
+    if not _REPOSITORY.fullmatch(repo) or ".." in repo:
+        raise RecipeError(f"{repo!r} is not the name of a repository", where="source.repo", remedy="Write owner/name.")
+    if not re.fullmatch(r"[0-9a-f]{40}", revision):
+        raise RecipeError(
+            f"{revision!r} is not a commit",
+            where="source.revision",
+            remedy="Write the 40 hexadecimal digits of one: a branch or a tag may move.",
+        )
 
 
 def _is_loopback(host: str) -> bool:

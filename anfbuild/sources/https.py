@@ -5,45 +5,27 @@ Only the standard library is used: the proxy and the certificates are those of t
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import re
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from email.message import Message
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
-from anfbuild.errors import AnfbuildError, RecipeError, StepError
+from anfbuild.errors import AnfbuildError, StepError
 from anfbuild.sources.addresses import check_url
+from anfbuild.sources.downloads import CONNECT, Cut, Downloads, Limits, Opened, Partial, fetch_pinned, receive
 
-MOST_BYTES = 64 * 10**9
-"""Bound on one download."""
-TIMEOUT_S = 6 * 3600.0
-"""Bound on the whole of one download, in seconds."""
-IDLE_S = 60.0
-"""Bound on the wait for the next bytes, in seconds."""
-
-_ATTEMPTS = 6
 _CHUNK = 1 << 20
 _LATER = (408, 425, 429, 500, 502, 503, 504)
 """Answers after which it is worth to ask again."""
-_CONNECT = "Look at the address and the connection, and run again. What is in the store is not fetched again."
 
 
-class Limits(NamedTuple):
-    """What bounds a download."""
-
-    most_bytes: int = MOST_BYTES
-    timeout_s: float = TIMEOUT_S
-    idle_s: float = IDLE_S
-    pause_s: float = 2.0
-    """Before the second attempt; each later one waits longer by as much."""
-
-
-def fetch_url(url: str, sha256: str | None, folder: Path, limits: Limits = Limits()) -> Path:  # noqa: B008  # immutable
+def fetch_url(url: str, sha256: str | None, folder: Path, downloads: Downloads = Downloads()) -> Path:
     """Download `url` into `folder`, under the last part of its path, verified against `sha256`.
 
     The file appears whole and verified or not at all. Raises RecipeError for an address that `check_url` refuses and
@@ -51,101 +33,65 @@ def fetch_url(url: str, sha256: str | None, folder: Path, limits: Limits = Limit
     digest, a redirect to an unprotected address, a body without end, a server that does not answer.
     """
     name = check_url(url)
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f".{name}.part"
-    try:
-        found = download(url, part, limits)
-        if sha256 is None:
-            raise RecipeError(
-                f"{url} is not pinned", where="source.sha256", remedy=f"Write its digest: sha256: {found}"
-            )
-        if found != sha256.lower():
-            raise StepError(
-                f"{url} is not the pinned file: its SHA-256 is {found}, expected {sha256.lower()}",
-                remedy="The server gives another file than the recipe was written for: ask why before you change it.",
-            )
-        return part.replace(folder / name)
-    finally:
-        part.unlink(missing_ok=True)
+    return fetch_pinned(url, Web(url, downloads.limits).open, sha256, folder / name, downloads)
 
 
 def download(url: str, path: Path, limits: Limits) -> str:
     """Write what is behind `url` to `path`; its SHA-256. After a cut, only the rest is asked for."""
-    end = time.monotonic() + limits.timeout_s
-    progress = _Progress(url, limits, end)
-    failure = ""
-    with path.open("wb") as file:
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                time.sleep(min(attempt * limits.pause_s, max(end - time.monotonic(), 0)))
-            try:
-                if progress.receive(file):
-                    return progress.digest.hexdigest()
-                failure = f"the connection was cut after {progress.received} bytes"
-            except urllib.error.HTTPError as error:
-                failure = f"the server answers {error.code} {error.reason}"
-                if error.code not in _LATER:
-                    break
-            except (OSError, http.client.HTTPException) as error:
-                failure = str(getattr(error, "reason", error)) or type(error).__name__
-    raise StepError(f"{url} cannot be fetched: {failure}", remedy=_CONNECT)
+    return receive(url, Web(url, limits).open, Partial(path, kept=False), Downloads(limits=limits))
 
 
-class _Progress:
-    """What has been received of one file so far."""
+class Web:
+    """A file behind an address. `authorization` goes to the host of `url` alone, whatever it redirects to; `remedies`
+    are for answers by their code."""
 
-    def __init__(self, url: str, limits: Limits, end: float) -> None:
-        self.url = url
-        self.digest = hashlib.sha256()
-        self.received = 0
-        self._limits = limits
-        self._end = end
-        self._tag: str | None = None
-        """What the server calls this version of the file: without it, a rest may be that of another."""
+    def __init__(
+        self, url: str, limits: Limits, *, authorization: str | None = None, remedies: Mapping[int, str] | None = None
+    ) -> None:
+        self._url = url
+        self._idle_s = limits.idle_s
+        self._authorization = authorization
+        self._remedies = remedies or {}
         self._opener = urllib.request.build_opener(_Redirects())
 
-    def receive(self, file: IO[bytes]) -> bool:
-        """Receive as much as comes. False where the connection ends before the file does."""
+    @contextmanager
+    def open(self, position: int, tag: str | None) -> Iterator[Opened]:
+        """Ask for the file from `position` on, if `tag` still names it. Raises Cut."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "anfbuild"}
-        if self.received and self._tag:
-            headers |= {"Range": f"bytes={self.received}-", "If-Range": self._tag}
-        request = urllib.request.Request(self.url, headers=headers)
-        with self._opener.open(request, timeout=self._limits.idle_s) as response:
-            if not self._continues(response):
-                file.seek(0)
-                file.truncate()
-                self.digest, self.received = hashlib.sha256(), 0
-            self._tag = _strong_tag(response.headers)
+        if position and tag:
+            headers |= {"Range": f"bytes={position}-", "If-Range": tag}
+        request = urllib.request.Request(self._url, headers=headers)
+        if self._authorization:
+            request.add_unredirected_header(_AUTHORIZATION, self._authorization)
+        with self._answer(request) as response:
+            start = _start(response)
             left = _length(response.headers)
-            total = None if left is None else self.received + left
-            if total is not None and total > self._limits.most_bytes:
-                raise self._too_much(f"it has {total} bytes")
-            while chunk := response.read(_CHUNK):
-                file.write(chunk)
-                self.digest.update(chunk)
-                self.received += len(chunk)
-                if self.received > self._limits.most_bytes:
-                    raise self._too_much("it does not end")
-                if time.monotonic() > self._end:
-                    raise StepError(
-                        f"{self.url} was not downloaded within {self._limits.timeout_s:g} s", remedy=_CONNECT
-                    )
-        return total is None or self.received == total
+            total = None if left is None else start + left
+            yield Opened(start, total, _strong_tag(response.headers), _chunks(response))
 
-    def _continues(self, response: Any) -> bool:
-        """Whether the body goes on where the last one stopped."""
-        if response.status != 206:
-            return False
-        found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-        return found is not None and int(found.group(1)) == self.received
+    def _answer(self, request: urllib.request.Request) -> Any:
+        try:
+            return self._opener.open(request, timeout=self._idle_s)
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code == 416:  # there is no rest: begin anew
+                request.remove_header("Range")
+                request.remove_header("If-range")
+                return self._answer(request)
+            raise Cut(
+                f"the server answers {error.code} {error.reason}",
+                final=error.code not in _LATER,
+                remedy=self._remedies.get(error.code, CONNECT),
+            ) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise _broken(error) from error
 
-    def _too_much(self, why: str) -> StepError:
-        most = self._limits.most_bytes
-        return StepError(f"{self.url} is larger than {most} bytes, the most allowed: {why}", remedy=_CONNECT)
+
+_AUTHORIZATION = "Authorization"
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to protected addresses alone."""
+    """Follows redirects to protected addresses alone, and takes credentials to no other host."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
@@ -154,10 +100,47 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
             check_url(newurl)
         except AnfbuildError as error:
             raise StepError(
-                f"{req.full_url} redirects to {newurl}, which is refused: {error.what}",
-                remedy="Name an address that is served by https.",
+                f"{req.full_url} redirects to {_shown(newurl)}, which is refused",
+                remedy="Name an address that is served by https, without user name.",
             ) from error
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        secret = req.unredirected_hdrs.get(_AUTHORIZATION)
+        if following is not None and secret and _origin(newurl) == _origin(req.full_url):
+            following.add_unredirected_header(_AUTHORIZATION, secret)
+        return following
+
+
+def _shown(url: str) -> str:
+    """An address that somebody else gave, without what may be a secret in it."""
+    parts = urllib.parse.urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
+
+
+def _chunks(response: Any) -> Iterator[bytes]:
+    try:
+        while chunk := response.read(_CHUNK):
+            yield chunk
+    except (OSError, http.client.HTTPException) as error:
+        raise _broken(error) from error
+
+
+def _broken(error: Exception) -> Cut:
+    return Cut(str(getattr(error, "reason", error)) or type(error).__name__)
+
+
+def _start(response: Any) -> int:
+    """The position in the file at which the body starts."""
+    if response.status != 206:
+        return 0
+    found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    if found is None:
+        raise Cut("the server does not say which part of the file it sends")
+    return int(found.group(1))
 
 
 def _strong_tag(headers: Message) -> str | None:

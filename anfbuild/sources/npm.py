@@ -21,7 +21,8 @@ from typing import Any, cast
 
 from anfbuild.errors import RecipeError, StepError
 from anfbuild.sources.addresses import check_url, parse_package
-from anfbuild.sources.https import Limits, download
+from anfbuild.sources.downloads import Limits
+from anfbuild.sources.https import download
 from anfbuild.sources.verify import copy_verified, digest_of
 from anfbuild.sources.wheel import TIMEOUT_S, parse_member
 

@@ -13,6 +13,8 @@ from anfbuild.steps.dataset import dataset
 from anfbuild.steps.emulate import emulate
 from anfbuild.steps.evaluate import evaluate
 from anfbuild.steps.fetch import fetch
+from anfbuild.steps.joint_package import package as joint_package
+from anfbuild.steps.joint_report import report as joint_report
 from anfbuild.steps.lower import lower
 from anfbuild.steps.outline import outline
 from anfbuild.steps.package import package
@@ -44,7 +46,10 @@ GRAPH: dict[str, Step] = {
     )
 }
 
+JOINT: dict[str, Step] = {step.name: step for step in (joint_package, joint_report)}
+"""The steps over all components of a recipe that has several; each of these has all of `GRAPH` for itself."""
+
 PREDICTION: dict[str, Step] = {step.name: step for step in (outline, rough, lower)}
 """What `anfbuild predict` needs of a model that is no recipe's."""
 
-__all__ = ["GRAPH", "PREDICTION"]
+__all__ = ["GRAPH", "JOINT", "PREDICTION"]

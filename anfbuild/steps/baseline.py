@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import write_json
-from anfbuild.steps.samples import read_feeds, task_options
+from anfbuild.steps.options import task_options
+from anfbuild.steps.samples import read_feeds, read_task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,18 +25,17 @@ class Baseline:
     task: dict[str, Any] = at("task.*")
 
 
-@step(needs=("convert", "dataset/evaluation"), config=Baseline)
+@step(needs=("convert", "convert/vocabulary", "dataset/evaluation"), config=Baseline)
 def baseline(job: Job[Baseline]) -> None:
     """Let the float model answer the evaluation samples."""
-    from anfbuild import tasks
     from anfbuild.graph import run_each
 
-    task = tasks.get(job.config.kind, task_options(job.config.task))
+    task = read_task(job.config.kind, job.inputs["convert/vocabulary"], task_options(job.config.task))
     sizes: list[tuple[int, int]] = []
 
     def feeds() -> Iterator[dict[str, np.ndarray]]:
         for sample, arrays in read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs):
-            sizes.append(sample.image.shape[:2])
+            sizes.append(task.size(sample.content))
             yield arrays
 
     answers = [

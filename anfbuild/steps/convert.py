@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 
+from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json, write_json
 
 
 @dataclasses.dataclass(frozen=True)
 class Convert:
-    """The shapes that are fixed and the outputs that are kept."""
+    """The shapes that are fixed, the outputs that are kept, and whether every BatchNormalization must fold; what a
+    model that says none of it is traced with, and the installed module that one may be."""
 
     shapes: dict[str, list[int]] = at("model.inputs.*.shape")
+    dtypes: dict[str, str] = at("model.inputs.*.dtype")
+    module: str | None = at("source.name", plugin=plugins.MODELS)
     outputs: list[str] | None = at("model.outputs")
+    strict: bool = at("model.strict")
 
 
 @step(needs=("fetch",), config=Convert)
 def convert(job: Job[Convert]) -> None:
     """Convert the source model to a clean float ONNX model."""
     from anfbuild.graph import clean_in_place, interface, node_macs, save
-    from anfbuild.sources.readers import read
+    from anfbuild.sources.readers import Example, read
+    from anfbuild.sources.vocabulary import vocabulary
 
     fetched = job.inputs["fetch"]
-    model = read(fetched / read_json(fetched / "source.json")["entry"])
+    inputs = {name: Example(tuple(shape), job.config.dtypes[name]) for name, shape in job.config.shapes.items()}
+    model = read(fetched / read_json(fetched / "source.json")["entry"], inputs)
+    (job.output / "vocabulary").mkdir()
+    write_json(
+        job.output / "vocabulary" / "vocabulary.json", vocabulary(fetched / "vocabulary" / "vocabulary.txt", model)
+    )
     nodes = len(model.graph.node)
-    _, passes, provenance = clean_in_place(model, job.config.shapes, job.config.outputs)
+    _, passes, provenance = clean_in_place(model, job.config.shapes, job.config.outputs, strict=job.config.strict)
     save(model, job.output / "model.onnx")
     macs = node_macs(model)
     write_json(

@@ -16,7 +16,7 @@ from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json, write_json
 from anfbuild.steps.outputs import write_outputs
-from anfbuild.steps.samples import read_feeds
+from anfbuild.steps.samples import read_feeds, read_task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,7 @@ class Emulate:
     runs_on: str = at("host.runs_on")
 
 
-@step(needs=("prepare", "quantize", "dataset/evaluation"), config=Emulate)
+@step(needs=("prepare", "quantize", "convert/vocabulary", "dataset/evaluation"), config=Emulate)
 def emulate(job: Job[Emulate]) -> None:
     """Run the QDQ model on the CPU and the context binary on the HTP emulator, and compare them."""
     from anfbuild.graph import run_each
@@ -86,9 +86,7 @@ def emulate(job: Job[Emulate]) -> None:
 
 
 def _feeds(job: Job[Emulate]) -> Iterator[dict[str, np.ndarray]]:
-    from anfbuild import tasks
-
-    task = tasks.get(job.config.task, {})
+    task = read_task(job.config.task, job.inputs["convert/vocabulary"])
     return (arrays for _, arrays in read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs))
 
 

@@ -1,4 +1,7 @@
-"""evaluate: the task's own metric on the float, the quantized and the emulated model, on the same samples."""
+"""evaluate: the task's own metric on the float, the quantized and the emulated model, on the same samples.
+
+Samples without ground truth are judged by the float model's answers.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from typing import Any
 from anfbuild import plugins
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json, write_json
+from anfbuild.steps.options import task_options
 from anfbuild.steps.outputs import read_outputs
-from anfbuild.steps.samples import task_options
+from anfbuild.steps.samples import read_task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,18 +24,20 @@ class Evaluate:
     task: dict[str, Any] = at("task.*")
 
 
-@step(needs=("baseline", "quantize", "emulate", "dataset/evaluation", "dataset/truth"), config=Evaluate)
+@step(
+    needs=("baseline", "quantize", "emulate", "convert/vocabulary", "dataset/evaluation", "dataset/truth"),
+    config=Evaluate,
+)
 def evaluate(job: Job[Evaluate]) -> None:
     """Score the float, quantized and emulated model with the task's metric."""
-    from anfbuild import tasks
     from anfbuild.datasets import read
     from anfbuild.quantization.encodings import Encodings
     from anfbuild.tasks.compare import compare
 
-    task = tasks.get(job.config.kind, task_options(job.config.task))
+    task = read_task(job.config.kind, job.inputs["convert/vocabulary"], task_options(job.config.task))
     encodings = Encodings.from_json(read_json(job.inputs["quantize"] / "encodings.json"))
     truths = read_json(job.inputs["dataset/truth"] / "truth.json")
-    samples = [(sample.name, sample.image.shape[:2]) for sample in read(job.inputs["dataset/evaluation"])]
+    samples = [(sample.name, task.size(sample.content)) for sample in read(job.inputs["dataset/evaluation"])]
     answers = {
         unit: [
             task.decode(outputs, size)
@@ -41,7 +47,7 @@ def evaluate(job: Job[Evaluate]) -> None:
     }
     compared = compare(
         task,
-        truths=[truths[name] for name, _ in samples],
+        truths=[truths[name] for name, _ in samples] if truths else None,
         float_answers=read_json(job.inputs["baseline"] / "baseline.json")["answers"],
         quantized_answers=answers["cpu"],
         emulated_answers=answers["htp"],

@@ -9,9 +9,11 @@ from typing import Any
 
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json
-from anfbuild.steps.samples import task_options
+from anfbuild.steps.options import task_options
 
 _NORMALIZATION = ("channels", "scale", "mean", "std")
+_OF_TOKENS = ("int32", "int64")
+"""The types of inputs that a text fills: nothing is normalized."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +46,10 @@ def package(job: Job[Package]) -> None:
     if context.is_dir():
         files |= {f"context/{path.name}": path for path in sorted(context.iterdir())}
         entry["context"] = "context/model.onnx"
+    vocabulary = job.inputs["convert"] / "vocabulary" / "vocabulary.json"
+    if read_json(vocabulary):
+        files["vocabulary.json"] = vocabulary
+        entry["vocabulary"] = "vocabulary.json"
     archive.write(job.output / "package.anf", files=files, manifest=_manifest(job, entry))
 
 
@@ -86,7 +92,7 @@ def _tensors(inputs: Mapping[str, Path], specs: Mapping[str, Mapping[str, Any]])
                     "scale": encoding["scale"][0],  # activations have one scale for the whole tensor
                     "zero_point": encoding["zero_point"][0],
                 }
-            if side == "inputs" and name in specs:
+            if side == "inputs" and name in specs and specs[name]["dtype"] not in _OF_TOKENS:
                 tensors[side][name]["layout"] = specs[name]["layout"]
                 tensors[side][name]["normalization"] = {key: specs[name][key] for key in _NORMALIZATION}
     return tensors

@@ -1,10 +1,12 @@
-"""How steps turn a folder of samples into what a model is fed."""
+"""How steps make the task, and turn a folder of samples into what a model is fed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from anfbuild.steps.files import read_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,9 +15,11 @@ if TYPE_CHECKING:
     from anfbuild.tasks import Task
 
 
-def task_options(task: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe's task without its kind."""
-    return {name: value for name, value in task.items() if name != "kind"}
+def read_task(kind: str, vocabulary: Path, options: Mapping[str, Any] | None = None) -> Task:
+    """The task `kind`, with the texts that `convert` left in the folder `vocabulary`."""
+    from anfbuild import tasks
+
+    return tasks.get(kind, options or {}, read_json(vocabulary / "vocabulary.json"))
 
 
 def read_feeds(
@@ -25,4 +29,4 @@ def read_feeds(
     from anfbuild.datasets import read
 
     for sample in read(folder, limit):
-        yield sample, {name: task.preprocess(sample.image, spec) for name, spec in inputs.items()}
+        yield sample, task.feeds(sample.content, inputs)

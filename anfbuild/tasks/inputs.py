@@ -1,4 +1,4 @@
-"""What a recipe says of an image input, read and checked. Light: no numpy, so that it is refused at start-up."""
+"""What a recipe says of an input, read and checked. Light: no numpy, so that it is refused at start-up."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from anfbuild.tasks.task import InputSpec
 CHANNELS = {"RGB": 3, "BGR": 3, "GRAY": 1}
 _LAYOUTS = ("NCHW", "NHWC")
 _DTYPES = ("float32", "uint8")
+
+TOKENS = ("input_ids", "attention_mask", "token_type_ids")
+"""The inputs of a BERT: the pieces of a text, 1 where there is one, and which of two texts each is of."""
+_TOKEN_DTYPES = ("int64", "int32")
+_FRAME = 2
+"""The pieces that stand before and behind each text."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +52,23 @@ def read_input(spec: InputSpec, where: str = "inputs") -> ImageInput:
             remedy="Set scale 1, mean 0 and std 1, or dtype float32.",
         )
     return ImageInput(height, width, layout, dtype, channels, scale, mean, std)
+
+
+def read_tokens(name: str, spec: InputSpec, where: str = "inputs") -> tuple[int, str]:
+    """(tokens, dtype) of an input that one text fills; RecipeError for what no text can be made into."""
+    if name not in TOKENS:
+        raise RecipeError(f"a text makes no input {name!r}", where=where, choices=TOKENS)
+    dtype = spec.get("dtype", "float32")
+    if dtype not in _TOKEN_DTYPES:
+        raise RecipeError(f"the tokens of a text are no {dtype}", where=f"{where}.dtype", choices=_TOKEN_DTYPES)
+    shape = list(spec.get("shape", ()))
+    if len(shape) != 2 or shape[0] != 1 or shape[1] <= _FRAME:
+        raise RecipeError(
+            f"a text fills [1, tokens], with more than {_FRAME} tokens, not {shape}",
+            where=f"{where}.shape",
+            remedy="Give a length that most texts fit into, as in [1, 64].",
+        )
+    return shape[1], dtype
 
 
 def _choice(spec: InputSpec, key: str, default: str, choices: tuple[str, ...], where: str) -> str:

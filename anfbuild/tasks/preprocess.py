@@ -5,7 +5,7 @@ Integer or single IEEE operations throughout, so that every machine makes the sa
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,18 @@ def preprocess(image: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]
 
     Raises StepError for another kind of image, RecipeError for a spec that no image can be made into.
     """
-    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or 0 in image.shape:
-        raise StepError(f"an image must be (height, width, 3) uint8 RGB, not {image.shape} {image.dtype}")
+    check_image(image)
     wanted = read_input(spec)
     pixels = _ordered(resize(image, wanted.height, wanted.width), wanted.channels)
     if wanted.dtype == "uint8":
         return _laid_out(pixels.transpose(2, 0, 1), wanted.layout)
     return _laid_out(_normalised(pixels, wanted), wanted.layout)
+
+
+def check_image(image: NDArray[np.generic]) -> None:
+    """StepError for what is not (height, width, 3) uint8."""
+    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or 0 in image.shape:
+        raise StepError(f"an image must be (height, width, 3) uint8 RGB, not {image.shape} {image.dtype}")
 
 
 def resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
@@ -38,12 +43,18 @@ def resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint
     """
     if image.shape[:2] == (height, width):
         return image
-    top, bottom, down = _taps(image.shape[0], height)
-    left, right, across = _taps(image.shape[1], width)
-    down, across = down[:, None, None], across[None, :, None]
-    rows = image[top] * (1 - down) + image[bottom] * down
-    values = rows[:, left] * (1 - across) + rows[:, right] * across
-    return np.floor(values + np.float32(0.5)).astype(np.uint8)
+    rounded: NDArray[np.uint8] = np.floor(stretch(image, height, width) + np.float32(0.5)).astype(np.uint8)
+    return rounded
+
+
+def stretch(values: NDArray[Any], height: int, width: int) -> NDArray[np.float32]:
+    """`values` (h, w, …) → (height, width, …), sampled as `resize` does, not rounded."""
+    top, bottom, down = _taps(values.shape[0], height)
+    left, right, across = _taps(values.shape[1], width)
+    rest = (1,) * (values.ndim - 2)
+    down, across = down.reshape(-1, 1, *rest), across.reshape(1, -1, *rest)
+    rows = values[top] * (1 - down) + values[bottom] * down
+    return np.asarray(rows[:, left] * (1 - across) + rows[:, right] * across, np.float32)
 
 
 def _laid_out(planes: NDArray[T], layout: str) -> NDArray[T]:

@@ -5,24 +5,65 @@ A distribution may add more: an entry point of the group `anfbuild.tasks` is cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from anfbuild import plugins
 from anfbuild.errors import RecipeError, did_you_mean
-from anfbuild.tasks.options import TextDetectionOptions, read_options
-from anfbuild.tasks.task import Task
+from anfbuild.tasks.inputs import read_input, read_tokens
+from anfbuild.tasks.options import (
+    LandmarksOptions,
+    NoOptions,
+    SegmentationOptions,
+    TextDetectionOptions,
+    read_options,
+)
+from anfbuild.tasks.task import InputSpec, Task
+
+Make = Callable[[Mapping[str, object], Sequence[str]], Task]
 
 
-def _text_detection(options: Mapping[str, object]) -> Task:
+def _landmarks(options: Mapping[str, object], _: Sequence[str]) -> Task:
+    from anfbuild.tasks.landmarks import Landmarks
+
+    return Landmarks(read_options(LandmarksOptions, options))
+
+
+def _segmentation(options: Mapping[str, object], _: Sequence[str]) -> Task:
+    from anfbuild.tasks.segmentation import Segmentation
+
+    return Segmentation(read_options(SegmentationOptions, options))
+
+
+def _text_detection(options: Mapping[str, object], _: Sequence[str]) -> Task:
     from anfbuild.tasks.text_detection import TextDetection
 
     return TextDetection(read_options(TextDetectionOptions, options))
 
 
-KINDS: dict[str, tuple[type[TextDetectionOptions], Callable[[Mapping[str, object]], Task]]] = {
+def _text_embedding(_: Mapping[str, object], vocabulary: Sequence[str]) -> Task:
+    from anfbuild.tasks.text_embedding import TextEmbedding
+
+    return TextEmbedding(vocabulary)
+
+
+def _text_recognition(_: Mapping[str, object], vocabulary: Sequence[str]) -> Task:
+    from anfbuild.tasks.text_recognition import TextRecognition
+
+    return TextRecognition(vocabulary)
+
+
+KINDS: dict[str, tuple[type[Any], Make]] = {
+    "landmarks": (LandmarksOptions, _landmarks),
+    "segmentation": (SegmentationOptions, _segmentation),
     "text_detection": (TextDetectionOptions, _text_detection),
+    "text_embedding": (NoOptions, _text_embedding),
+    "text_recognition": (NoOptions, _text_recognition),
 }
-"""Kind -> its options, and what makes the task of them."""
+"""Kind -> its options, and what makes the task of them and of the vocabulary."""
+
+ON_TEXTS = frozenset(("text_embedding",))
+"""The kinds whose samples are texts; those of all others are images."""
 
 
 def check(kind: str, options: Mapping[str, object]) -> None:
@@ -38,13 +79,23 @@ def check(kind: str, options: Mapping[str, object]) -> None:
     read_options(KINDS[kind][0], options)
 
 
-def get(kind: str, options: Mapping[str, object]) -> Task:
+def check_inputs(kind: str, inputs: Mapping[str, InputSpec]) -> None:
+    """RecipeError for an input of the model (name -> spec) that no sample of the task `kind` can be made into."""
+    for name, spec in inputs.items():
+        if kind in ON_TEXTS:
+            read_tokens(name, spec, where=f"model.inputs.{name}")
+        else:
+            read_input(spec, where=f"model.inputs.{name}")
+
+
+def get(kind: str, options: Mapping[str, object], vocabulary: Sequence[str] = ()) -> Task:
     """The task `kind` with `options` (the keys of the recipe's group without `kind`; what is left out is default).
 
+    `vocabulary` are the texts that the model's numbers stand for; tasks that write or read no text need none.
     Raises RecipeError as `check` does.
     """
     check(kind, options)
     if kind not in KINDS:
         task: Task = plugins.load(plugins.TASKS, kind)(options)
         return task
-    return KINDS[kind][1](options)
+    return KINDS[kind][1](options, vocabulary)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from anfbuild.errors import StepError
 from anfbuild.tasks.components import components
 from anfbuild.tasks.geometry import Point, Rectangle, area, convex_hull, intersection_area, smallest_rectangle
+from anfbuild.tasks.images import ImageTask
 from anfbuild.tasks.options import TextDetectionOptions
-from anfbuild.tasks.preprocess import preprocess
-from anfbuild.tasks.task import InputSpec, Prediction, Score
+from anfbuild.tasks.outputs import only_output
+from anfbuild.tasks.task import NothingToScore, Prediction, Score
 
 MAX_CANDIDATES = 1000
 """The largest components are looked at, no more: PaddleOCR's bound, which keeps a noisy map from costing seconds."""
@@ -35,7 +36,7 @@ _WRITE_TRUTH = (
 )
 
 
-class TextDetection:
+class TextDetection(ImageTask):
     """The task `text_detection`."""
 
     metric = "hmean"
@@ -44,18 +45,14 @@ class TextDetection:
     def __init__(self, options: TextDetectionOptions) -> None:
         self.options = options
 
-    def preprocess(self, image: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32] | NDArray[np.uint8]:
-        """`anfbuild.tasks.preprocess.preprocess`: the image is stretched to the input's size."""
-        return preprocess(image, spec)
-
-    def decode(self, outputs: Mapping[str, NDArray[Any]], image_size: tuple[int, int]) -> Prediction:
+    def decode(self, outputs: Mapping[str, NDArray[Any]], size: tuple[int, int]) -> Prediction:
         """The boxes in the one output, a heat map (1, 1, height, width) or without the ones, of probabilities.
 
-        `image_size` is (height, width) of the original image, whose pixels the boxes are in. Raises StepError for
+        `size` is (height, width) of the original image, whose pixels the boxes are in. Raises StepError for
         several outputs, another shape and values that are no numbers.
         """
         heat = _heat_map(outputs)
-        size_y, size_x = image_size[0] / heat.shape[0], image_size[1] / heat.shape[1]
+        size_y, size_x = size[0] / heat.shape[0], size[1] / heat.shape[1]
         found = []
         for points in _candidates(_dilated(heat > self.options.threshold), self.options.min_size):
             rectangle = smallest_rectangle(points)
@@ -74,8 +71,8 @@ class TextDetection:
     def score(self, predictions: Sequence[Prediction], truths: Sequence[Prediction]) -> Score:
         """Harmonic mean of precision and recall over all samples, boxes matched one to one.
 
-        `Score.counts` has the columns (found, predicted, truth). Raises StepError where a sample has no truth and
-        where no sample has any text.
+        `Score.counts` has the columns (found, predicted, truth). Raises StepError where a sample has no truth,
+        NothingToScore where no sample has any text.
         """
         counts = np.array(
             [
@@ -86,7 +83,10 @@ class TextDetection:
         ).reshape(-1, 3)
         found, predicted, wanted = (int(total) for total in counts.sum(axis=0))
         if not wanted:
-            raise StepError("there is no text in the ground truth of any sample, so nothing can be scored")
+            raise NothingToScore(
+                "no sample has any text in the ground truth or in the float model's answers that stand for it",
+                remedy="Add samples with text; without ground truth, check scale, mean and std of model.inputs.",
+            )
         parts = {"precision": found / predicted if predicted else 0.0, "recall": found / wanted}
         return Score(float(self.value(counts.sum(axis=0))), parts, counts)
 
@@ -97,18 +97,10 @@ class TextDetection:
 
 
 def _heat_map(outputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-    if len(outputs) != 1:
-        raise StepError(
-            f"text detection reads one heat map, but the model has {len(outputs)} outputs",
-            choices=outputs,
-            remedy="Name the heat map alone under model.outputs.",
-        )
-    ((name, values),) = outputs.items()
+    name, values = only_output(outputs, "text detection", "heat map")
     if values.ndim < 2 or any(size != 1 for size in values.shape[:-2]) or 0 in values.shape:
         raise StepError(f"output {name!r} of shape {list(values.shape)} is not a heat map (1, 1, height, width)")
-    heat = values.reshape(values.shape[-2:]).astype(np.float32)
-    if not np.isfinite(heat).all():
-        raise StepError(f"output {name!r} holds values that are not finite")
+    heat: NDArray[np.float32] = values.reshape(values.shape[-2:]).astype(np.float32)
     return heat
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from anfbuild.cli.build import Outcome, build, make
+from anfbuild.cli.build import Outcome, build, make, store_root
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.step import Job, Step
 from anfbuild.engine.store import Store
@@ -104,6 +104,12 @@ def test_a_link_that_cannot_be_placed_leaves_nothing_behind(tmp_path: Path, monk
     assert isinstance(outcome.error, StepError)
     assert outcome.error.where == str(builds)
     assert [path for path in builds.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_store_below_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ANFBUILD_CACHE", "~/store")
+    assert store_root(tmp_path / "project") == tmp_path / "store"
 
 
 def test_a_build_that_waits_for_another_says_so(tmp_path: Path) -> None:

@@ -46,6 +46,16 @@ def test_list_stops_at_the_goal() -> None:
     assert [line.split()[0] for line in ran.stdout.splitlines()] == ["convert", "fetch"]
 
 
+def test_list_shows_the_steps_of_each_component(project: Path) -> None:
+    ran = doit("list", "+recipe=hand_gesture", "goal=convert")
+    assert ran.returncode == 0, ran.stderr
+    names = {f"{step}[{component}]" for step in ("fetch", "convert") for component in ("landmark", "recrop")}
+    assert {line.split()[0] for line in ran.stdout.splitlines()} == names | {"convert"}
+    ran = doit("info", "convert[recrop]", "+recipe=hand_gesture")
+    assert " - fetch[recrop]" in ran.stdout
+    assert_no_record(project)
+
+
 def test_info_tells_what_a_step_needs(project: Path) -> None:
     ran = doit("info", "calibrate", "+recipe=ocr_detect", "target=sm8550")
     assert ran.stderr == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
@@ -116,9 +117,24 @@ def test_each_job_of_a_sweep_has_a_suite(project: Path, build: Any) -> None:
 def test_a_place_that_takes_no_report_is_refused_before_anything_is_built(
     project: Path, build: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for file, what in (("recipes", "it is a folder"), ("recipes/plain.yaml/x.xml", "--junit recipes/plain.yaml/x.xml")):
+    os.mkfifo(project / "pipe")
+    for file, what in (
+        ("recipes", "it is no file"),
+        ("pipe", "it is no file"),
+        ("/dev/null", "it is no file"),
+        ("x\0y", "null"),
+        ("recipes/plain.yaml/x.xml", "--junit recipes/plain.yaml/x.xml"),
+    ):
         assert main(["+recipe=plain", "--junit", file], build=build) == 2
         assert what in capsys.readouterr().err
     assert main(["+recipe=plain", "--junit"], build=build) == 2
     assert not build.calls
     assert (project / "recipes" / "plain.yaml").is_file()
+    assert (project / "pipe").is_fifo()
+
+
+def test_a_link_to_the_report_stays_one(project: Path, build: Any) -> None:
+    (project / "link.xml").symlink_to("real.xml")
+    assert main(["+recipe=plain", "--junit", "link.xml"], build=build) == 0
+    assert (project / "link.xml").is_symlink()
+    read(project / "real.xml")

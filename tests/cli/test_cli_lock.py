@@ -19,7 +19,7 @@ from anfbuild.cli import main
 from anfbuild.cli.build import Outcome, build
 from anfbuild.engine.run import Build
 from anfbuild.engine.step import Job, Step, at
-from anfbuild.errors import GateError, RecipeError, VersionError
+from anfbuild.errors import GateError, RecipeError, StepError, VersionError
 from anfbuild.recipe import Recipe
 from anfbuild.recipe.catalogue import Catalogue
 from anfbuild.recipe.files import fingerprint
@@ -181,6 +181,41 @@ def test_other_bytes_on_the_same_cpu_are_named(tmp_path: Path, monkeypatch: pyte
     assert outcome.results is not None
 
 
+def test_a_build_that_breaks_its_lock_is_not_the_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path, "--lock")
+    latest = tmp_path / "artifacts" / "builds" / "vision.det" / "latest"
+    held = latest.resolve()
+    monkeypatch.setitem(LATENCY, "now", 3.0)
+    # Another key of the report, as new code of it would give.
+    monkeypatch.setitem(GRAPH, "report", dataclasses.replace(GRAPH["report"], needs=("package", "dataset")))
+    outcome = run(tmp_path, "--locked")
+    assert isinstance(outcome.error, GateError)
+    assert outcome.folder is not None
+    assert outcome.folder != held
+    assert latest.resolve() == held
+    assert (held / "vision.det.anf").is_file()
+
+
+def test_only_what_a_build_exports_is_locked(tmp_path: Path) -> None:
+    folder = run(tmp_path, "--lock").folder
+    assert folder is not None
+    (folder / ".0123456789abcdef.partial").write_text("left by a build that was killed")
+    (folder / "notes.txt").write_text("the user's")
+    assert run(tmp_path, "--locked").error is None
+    run(tmp_path, "--lock")
+    assert "notes" not in (tmp_path / "recipes" / "vision" / "det.lock.yaml").read_text()
+
+
+def test_a_lock_that_cannot_be_written_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise StepError("the lock cannot be written")
+
+    monkeypatch.setattr(locks, "save", refuse)
+    outcome = run(tmp_path, "--lock")
+    assert isinstance(outcome.error, StepError)
+    assert (tmp_path / "artifacts" / "builds" / "vision.det" / "latest" / "vision.det.anf").is_file()
+
+
 @pytest.mark.parametrize(("latency", "code"), [(2.0001, 0), (2.1, 3)])
 def test_another_cpu_is_held_to_the_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latency: float, code: int
@@ -209,6 +244,11 @@ BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n i
         (lambda text: text.replace("cpu_class: x86-64-v3", "cpu_class: 3"), "not of type str"),
         (lambda text: text.replace("tolerance: 0.001", "tolerance: much"), "not a number"),
         (lambda text: text.replace("tolerance: 0.001", "tolerances: 0.001"), "has the keys"),
+        (lambda text: text.replace("tolerance: 0.001", "tolerance: -1"), "not a number from 0"),
+        (lambda text: text.replace("tolerance: 0.001", "tolerance: .nan"), "not a finite number"),
+        (lambda text: text.replace("dataset.samples: 2", "dataset.samples: [.inf]"), "not a finite number"),
+        (lambda text: text.replace("dataset.samples: 2", "7: 2"), "not a name in quotes"),
+        (lambda text: text.replace("sm8650/int8:", "7:"), "not a name in quotes"),
         (lambda text: text.replace('total": 2.0', 'total": [2.0]'), "not a number"),
         (lambda _: "- a\n", "a list of `key: value` is wanted"),
         (lambda _: "", "has the keys"),

@@ -20,6 +20,18 @@ def test_the_shipped_recipe_is_good(tmp_path: Path) -> None:
     assert [part["part"] for part in check(recipe(tmp_path).config)] == ["onnxruntime", "onnxruntime-qnn", "qnn"]
 
 
+@pytest.mark.parametrize("name", ["ocr_recognize", "text_retrieval"])
+def test_the_other_shipped_recipes_are_good(tmp_path: Path, name: str) -> None:
+    check(compose([f"+recipe={name}"], tmp_path).config)
+
+
+def test_a_task_on_texts_refuses_images(tmp_path: Path) -> None:
+    wrong = compose(["+recipe=text_retrieval", "dataset=synthetic_lines"], tmp_path)
+    with pytest.raises(RecipeError, match=r"wants texts, but .* are images") as caught:
+        check(wrong.config)
+    assert list(caught.value.choices or ()) == ["synthetic_sentences"]
+
+
 @pytest.mark.parametrize(
     ("override", "where", "message"),
     [
@@ -35,6 +47,8 @@ def test_the_shipped_recipe_is_good(tmp_path: Path) -> None:
         ("model.inputs.x.dtype=uint8", "model.inputs.x.dtype", "as they are"),
         ("source.kind=fiel", "source.kind", "did you mean 'file'"),
         ("dataset.size=64", "dataset.size", "128 pixels"),
+        ("dataset.kind=synthetic_sentences", "dataset.kind", r"wants images, but .* are texts"),
+        ("source.vocabulary.kind=npm", "source.vocabulary.distribution", "needs 'distribution'"),
         ("emulate.samples=17", "emulate.samples", "raise evaluation.samples"),
         ("+gates.speed={max: 1}", "gates.speed", "no gate 'speed'"),
     ],
@@ -45,6 +59,19 @@ def test_what_cannot_be_built_is_refused_by_key(tmp_path: Path, override: str, w
         check(wrong.config)
     assert caught.value.where == where
     assert located(caught.value, wrong).where in (f"command line ({where})", f"{wrong.place(where)} ({where})")
+
+
+def test_what_a_component_says_is_refused_by_its_own_key(tmp_path: Path) -> None:
+    wrong = compose(["+recipe=hand_gesture", "components.recrop.calibration.estimator=msee"], tmp_path)
+    with pytest.raises(RecipeError, match="did you mean 'mse'") as caught:
+        check(wrong.config)
+    assert caught.value.where == "components.recrop.calibration.estimator"
+    told = located(caught.value, wrong)
+    assert told.where == "command line (components.recrop.calibration.estimator)"
+    broken = located(StepError("it broke", where="fetch/model/hand_recrop.tflite, node 3"), wrong, "recrop")
+    assert broken.what == "component 'recrop': it broke"
+    assert "hand_recrop.tflite of mediapipe==0.10.14 (" in (broken.where or "")
+    assert (broken.where or "").endswith("conf/source/hand_recrop.yaml:7), node 3")
 
 
 def test_places_are_told_for_keys_and_for_the_source_alone(tmp_path: Path) -> None:
@@ -62,4 +89,4 @@ def test_places_are_told_for_keys_and_for_the_source_alone(tmp_path: Path) -> No
     source = where("fetch/model/det.onnx, node Conv_3")
     assert source is not None
     assert "ch_PP-OCRv4_det_infer.onnx of rapidocr-onnxruntime==1.4.4 (" in source
-    assert source.endswith("conf/source/ppocr_det.yaml:6), node Conv_3")
+    assert source.endswith("conf/source/ppocr_det.yaml:9), node Conv_3")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +51,17 @@ def test_push_sends_what_the_remote_lacks_and_says_how_much(project: Path, capsy
     assert (first["sent"], first["present"], first["blobs"], first["bytes"]) == (1, 0, 1, 4)
     assert (second["sent"], second["present"], second["blobs"], second["bytes"]) == (0, 1, 0, 0)
     assert first["remote"] == str(project / "share")
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"recipe": "r"}', '{"recipe": 1, "goal": 1, "steps": [], "private": {}}'])
+def test_push_passes_over_what_is_damaged(project: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    store = Store(project / "store")
+    commit(store, KEY, "text")
+    store.record("r", KEY, {"recipe": "r", "goal": "s", "steps": {"s": KEY}, "private": []})
+    (store.root / "builds" / "r" / f"{'b' * 64}.json").write_text(text)
+    os.mkfifo(store.root / "ac" / f"{'b' * 64}.json")
+    assert pushed(capsys)["sent"] == 1
+    assert pushed(capsys, "+recipe=r")["present"] == 1
 
 
 def test_push_leaves_out_what_is_private_or_not_whole(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

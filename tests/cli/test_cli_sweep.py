@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -183,6 +185,25 @@ def test_no_file_of_a_project_reaches_into_hydra(project: Path, build: Any, monk
     target.write_text("".join(target.read_text().splitlines(keepends=True)[2:]))
     assert main(["-m", "+recipe=plain", "dataset.samples=4,6"], build=note) == 0
     assert seen == ["untouched"] * 2
+
+
+@pytest.mark.parametrize("name", ["it's \\", '"a" [b]* {c}', "${oc.env:HOME} $x", "ü模 型"])
+def test_a_project_may_lie_anywhere(
+    project: Path, build: Any, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    place = tmp_path_factory.mktemp("any") / name
+    shutil.copytree(project, place)
+    monkeypatch.chdir(place)
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,102", "hydra.sweeper.max_batch_size=1"], build=build) == 1
+    assert len(list((place / "artifacts" / "sweeps").glob("*/*/job.json"))) == 2
+    assert main(["-m", "--resume", "latest"], build=dataclasses.replace(build, mended=True)) == 0
+
+
+def test_what_hydra_cannot_be_configured_with_is_the_command_lines_fault(
+    build: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", "+recipe=plain", "hydra.sweeper.params={a: b}"], build=build) == 2
+    assert "command line: Hydra cannot run this sweep" in capsys.readouterr().err
 
 
 def test_values_that_need_quotes_reach_the_job(build: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +49,9 @@ def test_a_sweep_goes_on_with_what_has_no_record(project: Path, build: Any, caps
 
 
 def test_jobs_are_those_of_the_start_whatever_a_glob_matches_now(project: Path, build: Any) -> None:
-    assert main(["-m", "+recipe=glob(p*)", "dataset.samples=4,102"], build=build) == 1
+    assert main(["-m", "+recipe=glob(pl*)", "dataset.samples=4,102"], build=build) == 1
     (project / "recipes" / "another.yaml").write_text("defaults: [/recipe/plain, _self_]\n")
-    (project / "recipes" / "p0.yaml").write_text("defaults: [/recipe/plain, _self_]\n")
+    (project / "recipes" / "pl0.yaml").write_text("defaults: [/recipe/plain, _self_]\n")
     build.calls.clear()
     build.mended = True
     assert main(["-m", "--resume", "latest"], build=build) == 0
@@ -84,15 +86,60 @@ def test_what_cannot_be_gone_on_with(project: Path, build: Any, capsys: pytest.C
     (folder / "sweep.json").write_text('{"format": 9}')
     assert main(["-m", "--resume", "latest"], build=build) == 2
     assert str(folder / "sweep.json") in capsys.readouterr().err
+    (folder / "sweep.json").unlink()
+    os.mkfifo(folder / "sweep.json")
+    assert main(["-m", "--resume", "latest"], build=build) == 2
+    assert str(folder / "sweep.json") in capsys.readouterr().err
     assert not build.calls
 
 
-def test_a_damaged_record_counts_as_none(project: Path, build: Any) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "null",
+        "[" * 100_000,
+        '{"job": 1, "exit_code": 0}',
+        '{"job": 1, "exit_code": 0, "overrides": 3}',
+        '{"job": 1, "exit_code": 0, "overrides": [], "error": {"what": 4}}',
+        '{"job": 1, "exit_code": 0, "overrides": [], "latency_ms": "x"}',
+        None,
+    ],
+)
+def test_a_damaged_record_counts_as_none(project: Path, build: Any, text: str | None) -> None:
     assert main(["-m", "+recipe=plain", "dataset.samples=4,6"], build=build) == 0
-    (newest(project) / "001-dataset.samples_6" / "job.json").write_text("{")
+    folder = newest(project) / "001-dataset.samples_6"
+    for file in ("job.json", "state.json"):
+        (folder / file).unlink()
+        os.mkfifo(folder / file) if text is None else (folder / file).write_text(text)
     build.calls.clear()
     assert main(["-m", "--resume", "latest"], build=build) == 0
     assert samples(build) == [6]
+
+
+def test_a_job_whose_record_cannot_be_kept_is_no_success(
+    project: Path, build: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,6"], build=build) == 0
+    place = newest(project) / "001-dataset.samples_6"
+    shutil.rmtree(place)
+    place.touch()
+    assert main(["-m", "--resume", "latest"], build=build) == 1
+    assert "no record could be kept of job 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["results.json", "results.csv", ".lock"])
+def test_something_else_in_the_place_of_a_sweeps_file_is_named(
+    project: Path, build: Any, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert main(["-m", "+recipe=plain", "dataset.samples=4,6"], build=build) == 0
+    place = newest(project) / name
+    place.unlink(missing_ok=True)
+    place.mkdir()
+    assert main(["-m", "--resume", "latest"], build=build) == 1
+    error = capsys.readouterr().err
+    assert f"{place}: the sweep's folder cannot be used: " in error
+    assert "Make it writable" in error
 
 
 def test_a_launcher_that_is_not_installed_is_named_with_its_extra(

@@ -56,6 +56,15 @@ def test_subfolders_are_the_splits_and_truth_lies_beside_the_images(tmp_path: Pa
     assert "quads" not in (tmp_path / "e" / "index.json").read_text()  # else who feeds a model would see the truth
 
 
+def test_without_the_file_there_is_no_truth_but_one_beside_the_subfolders_is_misplaced(tmp_path: Path) -> None:
+    make_images(tmp_path / "p" / "calibration", 1)
+    make_images(tmp_path / "p" / "evaluation", 1, first=5)
+    assert datasets.write("folder", folder=tmp_path / "e", split="evaluation", samples=1, path=tmp_path / "p") == {}
+    (tmp_path / "p" / "truth.json").write_text("{}")
+    with pytest.raises(StepError, match="lies beside evaluation/"):
+        datasets.write("folder", folder=tmp_path / "f", split="evaluation", samples=1, path=tmp_path / "p")
+
+
 def test_refuses_an_image_in_both_subfolders(tmp_path: Path) -> None:
     make_images(tmp_path / "calibration", 2)
     make_images(tmp_path / "evaluation", 2, first=1)

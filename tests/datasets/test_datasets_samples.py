@@ -26,15 +26,15 @@ def read_one(path: Path) -> np.ndarray[Any, Any]:
     samples = [{"name": path.name, "file": path.name}]
     (path.parent / "index.json").write_text(json.dumps({"samples": samples}))
     (sample,) = datasets.read(path.parent)
-    return sample.image
+    return sample.content
 
 
 def test_reads_name_and_image(tmp_path: Path) -> None:
     (sample,) = datasets.read(make_set(tmp_path / "set"))
     assert sample.name == "one"
-    assert sample.image.shape == (2, 4, 3)
-    assert sample.image.dtype == np.uint8
-    assert sample.image[0, 0].tolist() == [10, 20, 30]
+    assert sample.content.shape == (2, 4, 3)
+    assert sample.content.dtype == np.uint8
+    assert sample.content[0, 0].tolist() == [10, 20, 30]
 
 
 def test_takes_the_first_and_refuses_more_than_there_are(tmp_path: Path) -> None:

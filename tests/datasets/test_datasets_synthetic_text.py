@@ -54,7 +54,7 @@ def test_boxes_lie_in_the_image_and_apart(assets: Path, tmp_path: Path) -> None:
     truths = write_truths(assets, tmp_path / "out", samples=6)
     for sample in datasets.read(tmp_path / "out"):
         quads = truths[sample.name]["quads"]
-        assert sample.image.shape == (SIZE, SIZE, 3)
+        assert sample.content.shape == (SIZE, SIZE, 3)
         assert len(quads) == len(truths[sample.name]["texts"]) >= 1
         assert np.min(quads) >= 0
         assert np.max(quads) <= SIZE
@@ -66,7 +66,7 @@ def test_text_is_where_the_truth_says(assets: Path, tmp_path: Path) -> None:
     """On a plain photo, what differs from the corner's colour lies in the boxes, and each box has some of it."""
     truths = write_truths(assets, tmp_path / "out", samples=6)
     for sample in datasets.read(tmp_path / "out"):
-        image = sample.image.astype(int)
+        image = sample.content.astype(int)
         ink = np.abs(image - image[:6, :6].mean(axis=(0, 1))).max(axis=2) > 60
         y, x = np.mgrid[0:SIZE, 0:SIZE] + 0.5
         covered = np.zeros_like(ink)
@@ -114,7 +114,7 @@ def test_splits_share_no_photo(assets: Path, tmp_path: Path) -> None:
     seen = {}
     for split in datasets.SPLITS:
         means = [
-            sample.image[:6, :6].mean(axis=(0, 1))
+            sample.content[:6, :6].mean(axis=(0, 1))
             for sample in datasets.read(write(assets, tmp_path / split, split, samples=12))
         ]
         seen[split] = {min(COLOURS, key=lambda name: float(np.abs(mean - COLOURS[name]).sum())) for mean in means}

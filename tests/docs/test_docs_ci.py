@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -68,5 +69,9 @@ def test_the_commands_hold_and_a_missed_gate_fails_the_job(mine: Project, comman
 
 def test_all_recipes_at_once(mine: Project) -> None:
     (line,) = re.findall(r"`anfbuild (-m [^`]*)`", PAGE.read_text(encoding="utf-8"))
+    recipes = mine.folder / "recipes"
+    (recipes / "app").mkdir()
+    shutil.copy(recipes / "mine.yaml", recipes / "app")
+    assert mine.run("+recipe=app/mine", "--lock").code == 0
     ran = mine.run(*shlex.split(line))
     assert ran.code == 0, ran.err + ran.out

@@ -34,6 +34,26 @@ gates: {accuracy_drop: {max: 1.0}, htp_macs: {min: 0.0}, agreement_lsb: {max: 25
 """
 
 
+TWO = """\
+defaults:
+  - override /dataset: folder
+  - override /task: text_detection
+  - _self_
+dataset: {path: data, samples: 2}
+evaluation: {samples: 2}
+gates: {accuracy_drop: {max: 1.0}, htp_macs: {min: 0.0}, agreement_lsb: {max: 255}, latency_ms: {max: 25}}
+components:
+  left:
+    source: {choice: file, path: models/mine.onnx, license: Apache-2.0}
+    model: {inputs: {x: {shape: [1, 3, 32, 32], scale: 0.00392156862745098}}}
+  right:
+    source: {choice: file, path: models/other.onnx, license: MIT}
+    model: {inputs: {x: {shape: [1, 3, 48, 48]}}}
+    quantization: a16w8
+    gates: {latency_ms: {max: 20}}
+"""
+
+
 SMALL = (
     "+recipe=ocr_detect",
     "dataset.size=160",
@@ -42,6 +62,15 @@ SMALL = (
     "evaluation.samples=2",
 )
 """The real detector at a size that builds in seconds."""
+
+
+_FEW = ("dataset.samples=8", "evaluation.samples=8", "emulate.samples=2", "gates.accuracy_drop.max=1.0")
+READ = ("+recipe=ocr_recognize", *_FEW)
+SEARCH = (
+    *("+recipe=text_retrieval", *_FEW, "model.inputs.input_ids.shape=[1,32]"),
+    "model.inputs.attention_mask.shape=[1,32]",
+)
+"""The real recogniser and the real language model on few samples."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,3 +177,10 @@ def write_tiny(folder: Path) -> None:
     onnx.save(tiny_model(), folder / "models" / "mine.onnx")
     write_data(folder / "data")
     (folder / "recipes" / "mine.yaml").write_text(RECIPE, encoding="utf-8")
+
+
+def write_two(folder: Path) -> None:
+    """A project whose recipe `two` builds two tiny models, `left` and `right`, into one package."""
+    write_tiny(folder)
+    onnx.save(tiny_model((1, 3, 48, 48)), folder / "models" / "other.onnx")
+    (folder / "recipes" / "two.yaml").write_text(TWO, encoding="utf-8")

@@ -89,6 +89,18 @@ def test_a_corrected_truth_reruns_what_judges_and_nothing_that_feeds_the_model(t
     assert set(tiny.run("+recipe=mine", "--json").steps_run) <= {"dataset", "evaluate", "report"}
 
 
+def test_a_folder_without_truth_is_judged_by_the_float_model(tiny: Project) -> None:
+    (tiny.folder / "data" / "truth.json").unlink()
+    ran = tiny.run("+recipe=mine", "--json")
+    assert ran.code == 0, ran.err
+    accuracy = ran.document["results"]["accuracy"]
+    assert (accuracy["metric"], accuracy["reference"], accuracy["float"]) == ("hmean against float", "float", None)
+    assert accuracy["quantized"] == 1.0 - accuracy["drop_abs"]
+    assert_complete(ran.document["results"])
+    assert {gate["name"]: gate["passed"] for gate in ran.document["results"]["gates"]}["accuracy_drop"] is True
+    assert "nothing of how good they are" in (exported(tiny, "mine") / "report.html").read_text(encoding="utf-8")
+
+
 def test_a_goal_stops_there_and_exports_what_it_made(tiny: Project) -> None:
     ran = tiny.run("+recipe=mine", "goal=quantize", "--json")
     assert ran.code == 0, ran.err

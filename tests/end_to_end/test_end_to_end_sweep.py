@@ -84,6 +84,40 @@ def test_two_workers_run_each_step_once(tiny: Project) -> None:
     assert_no_process_left(tiny)
 
 
+STORE_OF_ITS_OWN = """\
+import os, sys
+if "loky" in " ".join(sys.orig_argv):
+    os.environ["ANFBUILD_CACHE"] = os.path.join(os.environ["STORES"], str(os.getpid()))
+"""
+"""A `sitecustomize` that gives each of joblib's workers a store, as if it were on a machine of its own."""
+
+
+def test_workers_without_a_common_store_share_a_remote(tiny: Project, tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(STORE_OF_ITS_OWN)
+    (tmp_path / "remote").mkdir()
+    sources = []
+    for name, push in (("makers", "1"), ("takers", "0")):
+        (tmp_path / name).mkdir()
+        variables = {
+            "PYTHONPATH": str(tmp_path / "site"),
+            "STORES": str(tmp_path / name),
+            "ANFBUILD_REMOTE": str(tmp_path / "remote"),
+            "ANFBUILD_REMOTE_WRITE": push,
+        }
+        ran = tiny.run(*QUICK, "dataset.private=false", *JOBLIB, "--json", **variables)
+        assert ran.code == 0, ran.err
+        assert "remote" not in ran.err
+        assert len(list((tmp_path / name).iterdir())) == 2, "one worker did all the work"
+        sources.append({step["source"] for job in ran.document["jobs"] for step in job["steps"]})
+        keys = [job["key"] for job in ran.document["jobs"]]
+    assert "built" in sources[0]
+    assert sources[1] == {"remote", "local"}  # what one maker made, the other one's taker has
+    by_loop = tiny.run(*QUICK, "dataset.private=false", "--json")
+    assert [job["key"] for job in by_loop.document["jobs"]] == keys
+
+
 def test_a_killed_sweep_goes_on(tiny: Project) -> None:
     process = start_and_wait(tiny, *QUICK, line="job 0 done")
     os.killpg(process.pid, signal.SIGKILL)

@@ -66,6 +66,22 @@ def test_a_build_is_reproduced_and_a_doctored_one_is_not(alone: Project) -> None
     assert (kept / "store").is_dir()
 
 
+def test_what_a_killed_reproduction_left_goes_and_what_was_kept_stays(tiny: Project) -> None:
+    goal = ("+recipe=mine", "goal=fetch")
+    assert tiny.run("reproduce", *goal, "--keep").code == 0
+    (kept,) = (tiny.folder / "artifacts").glob("reproduce-*")
+    process = tiny.start("reproduce", "+recipe=mine")
+    assert process.stdout is not None
+    assert any(line.startswith("building again") for line in process.stdout)
+    assert len(list((tiny.folder / "artifacts").glob("reproduce-*"))) == 2
+    assert tiny.run("reproduce", *goal).code == 0
+    assert len(list((tiny.folder / "artifacts").glob("reproduce-*"))) == 2  # one is in use
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert tiny.run("reproduce", *goal).code == 0
+    assert list((tiny.folder / "artifacts").glob("reproduce-*")) == [kept]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="there are no process groups to signal")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_reproduction_leaves_nothing(tiny: Project, number: signal.Signals) -> None:

@@ -79,7 +79,7 @@ def test_a_pinned_build_stays_with_all_that_it_was_made_from(store: Store, tmp_p
     key = run.key("shout")
     assert key is not None
     assert toy.make(tmp_path, text="another text").run("shout")
-    pin(store, "toy", "shout", {"shout": key})  # what it needs follows from the entry's own record
+    pin(store, "toy", "shout", key, {"shout": key})  # what it needs follows from the entry's own record
     age(store, 10 * DAY)
     cleared = clear(store, EVERYTHING, delete=True)
     assert len(cleared.plan.entries) == 3

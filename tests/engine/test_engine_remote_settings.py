@@ -39,7 +39,13 @@ def test_the_command_line_comes_first() -> None:
 
 @pytest.mark.parametrize(
     ("url", "folder"),
-    [("/srv/x", "/srv/x"), ("share/x", "/project/share/x"), ("file:///srv/a%20b", "/srv/a b")],
+    [
+        ("/srv/x", "/srv/x"),
+        ("share/x", "/project/share/x"),
+        (" /srv/x\n", "/srv/x"),
+        ("~no such user/x", "/project/~no such user/x"),
+        ("file:///srv/a%20b", "/srv/a b"),
+    ],
 )
 def test_a_folder_may_be_a_path_or_a_url(url: str, folder: str) -> None:
     assert told(url) == Settings(folder)

@@ -19,7 +19,7 @@ def test_a_store_of_two_recipes_that_share_steps(tmp_path: Path) -> None:
     assert one.run("shout")
     assert two.run("shout")
     store = Store(tmp_path / "store")
-    pin(store, "two", "count", {step: two.result(step).key for step in ("words", "count")})
+    pin(store, "two", "count", two.result("count").key, {step: two.result(step).key for step in ("words", "count")})
     (store.root / "quarantine").mkdir()
     (store.root / "quarantine" / "x").write_bytes(b"123")
     found = status(store)

@@ -63,7 +63,7 @@ def test_what_comes_out_is_what_went_in(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(SIZES) - {"empty"}))
-@pytest.mark.parametrize("damage", ["flip", "longer", "shorter", "gone", "folder", "pipe"])
+@pytest.mark.parametrize("damage", ["flip", "longer", "shorter", "gone", "folder", "pipe", "loop"])
 def test_bytes_that_are_not_what_they_should_be_do_not_come_out(
     store: Store, tmp_path: Path, name: str, damage: str
 ) -> None:
@@ -82,6 +82,8 @@ def test_bytes_that_are_not_what_they_should_be_do_not_come_out(
             blob.mkdir()
         case "pipe":
             os.mkfifo(blob)
+        case "loop":
+            blob.symlink_to(blob.name)
     for take in (
         lambda: store.copy_out(result, "", tmp_path / "out"),
         lambda: store.copy_file(result, name, tmp_path / "file"),
@@ -140,6 +142,7 @@ def fill(path: Path) -> None:
         entry_becomes(fill),
         entry_becomes(os.mkfifo),
         entry_becomes(lambda path: path.symlink_to(path.parent)),
+        entry_becomes(lambda path: path.symlink_to(path)),
     ],
 )
 def test_a_build_gets_over_what_is_damaged(tmp_path: Path, damage: Callable[[Path], None]) -> None:
@@ -163,10 +166,19 @@ def test_a_file_in_place_of_a_folder_is_named(tmp_path: Path, name: str) -> None
     run = toy.make(tmp_path, text="other")
     assert not run.run("shout")
     assert isinstance(run.error, StepError)
-    assert str(place) in str(run.error)
-    assert run.error.remedy
+    assert run.error.where == str(place)
+    assert "Remove it" in str(run.error)
     assert place.read_text() == "no folder"
     assert [damage.path for damage in verify(Store(tmp_path / "store")).damage if damage.kind == "folder"] == [place]
+
+
+def test_blobs_that_cannot_be_read_are_the_stores_fault(store: Store, tmp_path: Path) -> None:
+    result = committed(store, tmp_path / "in")
+    shutil.rmtree(store.root / "cas")
+    (store.root / "cas").write_text("no folder")
+    with pytest.raises(StepError, match="a folder of the store should be here") as told:
+        store.copy_file(result, "two", tmp_path / "out")
+    assert told.value.where == str(store.root / "cas")
 
 
 @pytest.mark.parametrize(
@@ -232,6 +244,11 @@ def test_a_store_behind_a_link(tmp_path: Path) -> None:
     assert ran(toy.make(tmp_path)) == []
     store = Store(tmp_path / "store")
     assert verify(store).damage == ()
+    (tmp_path / "nowhere").symlink_to("gone")
+    run = toy.make(tmp_path, store=Store(tmp_path / "nowhere"))
+    assert not run.run("shout")
+    assert isinstance(run.error, StepError)
+    assert run.error.where == str(tmp_path / "nowhere")
     for path in store.root.rglob("*"):
         os.utime(path, (0, 0))
     clear(store, Limits(max_size=0), delete=True)

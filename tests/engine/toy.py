@@ -12,6 +12,7 @@ from typing import Any
 import anfbuild
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
+from anfbuild.engine.instances import Part
 from anfbuild.engine.memo import Memo
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.step import Job, Step, at, step
@@ -83,6 +84,8 @@ def make(
     cache: Cache | None = None,
     notify: Callable[[Event], None] = print,
     private: Iterable[str] = (),
+    parts: Mapping[str, Part] | None = None,
+    joint: Mapping[str, Step] | None = None,
     **changes: Any,
 ) -> Build:
     """A build of the toy graph, or of `graph`, in the project `root`, with `changes` to the recipe's values."""
@@ -98,4 +101,6 @@ def make(
         code=CodeIndex("anfbuild", Path(anfbuild.__file__).parent, Memo(cache.store.memo_file)),
         notify=notify,
         private=private,
+        parts=parts,
+        joint=joint,
     )

@@ -154,3 +154,23 @@ def test_folded_values_are_those_of_the_session_bit_for_bit(data):
     fold_constants.run(model)
     assert op_types(model) == ["Add"]
     assert (Session(model, threads=1).run({"x": np.zeros((3, 3), np.float32)})["y"] == expected).all()
+
+
+def test_levels_of_computed_shapes_are_walked_once(monkeypatch):
+    b = Builder()
+    value = "x"
+    for _ in range(40):  # what onnx's inference does not see through
+        size = b.node("Cast", [b.node("Shape", [value])], to=onnx.TensorProto.FLOAT)
+        size = b.node("Floor", [b.node("Mul", [size, b.constant(np.ones(1, np.float32))])])
+        size = b.node("Cast", [size], to=onnx.TensorProto.INT64)
+        value = b.node("Reshape", [b.node("Relu", [value]), size])
+    b.node("Neg", [value], "y")
+    model = b.model({"x": [1, 2, 3]}, {"y": None})
+    before = onnx.ModelProto.FromString(model.SerializeToString())
+    looks = []
+    infer = fold_constants.infer
+    monkeypatch.setattr(fold_constants, "infer", lambda model: looks.append(model) or infer(model))
+    fold_constants.run(model)
+    assert op_types(model) == ["Relu", "Reshape"] * 40 + ["Neg"]
+    assert len(looks) < 20
+    assert_same_floats(before, model, x=[1, 2, 3])

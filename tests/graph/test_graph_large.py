@@ -16,6 +16,7 @@ from anfbuild.graph.model import check
 @pytest.fixture(autouse=True)
 def low(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large, "MOST", 2000)
+    monkeypatch.setattr(large, "HEAVY", 2000)
     monkeypatch.setattr(large, "LARGE", 1000)
 
 
@@ -73,6 +74,7 @@ def test_a_session_reads_the_data_beside_the_file(tmp_path):
 def test_a_large_model_is_cleaned_as_a_small_one_is(monkeypatch, opset):
     found, _, _ = clean(deep(opset), {"x": [1, 16]})
     monkeypatch.setattr(large, "MOST", 2**30)
+    monkeypatch.setattr(large, "HEAVY", 2**30)
     expected, _, _ = clean(deep(opset), {"x": [1, 16]})
     assert op_types(found) == op_types(expected)
     assert value_shapes(found) == value_shapes(expected)

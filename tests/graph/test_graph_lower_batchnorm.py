@@ -9,6 +9,8 @@ from graph_models import Builder, assert_same_floats, copy, op_types
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anfbuild.errors import StepError
+from anfbuild.graph import clean
 from anfbuild.graph.passes import fold_affine, lower_batchnorm
 
 
@@ -112,3 +114,50 @@ def test_half_precision_weights_stay_half():
     lower_batchnorm.run(model)
     assert op_types(model) == ["Conv", "Relu", "Mul", "Add"]
     assert {tensor.data_type for tensor in model.graph.initializer} == {onnx.TensorProto.FLOAT16}
+
+
+def strictly(build, shape=(1, 4, 3, 3)):
+    """What cleaning says of x -> build -> y in strict mode."""
+    b = Builder()
+    build(b)
+    with pytest.raises(StepError) as caught:
+        clean(b.model({"x": shape}, {"y": None}), {}, strict=True)
+    assert "model.strict=false" in caught.value.remedy
+    assert caught.value.where == "node norm (BatchNormalization)"
+    return str(caught.value)
+
+
+def test_strict_mode_names_the_node_and_the_reason():
+    said = strictly(lambda b: b.batchnorm(b.node("Relu", ["x"], name="relu"), 4, "y", name="norm"))
+    assert "node relu (Relu) stands before it and a model output behind it" in said
+
+
+def test_strict_mode_tells_of_another_reader():
+    def build(b):
+        hidden = b.node("Conv", ["x", b.weights(4, 4, 1, 1)], name="conv")
+        b.node("Add", [hidden, b.batchnorm(hidden, 4, name="norm")], "y")
+
+    assert "something else reads what node conv (Conv) makes" in strictly(build)
+
+
+def test_strict_mode_tells_of_computed_parameters():
+    def build(b):
+        scale = b.node("ReduceMax", ["x"], axes=[0, 2, 3], keepdims=0)
+        b.node("BatchNormalization", ["x", scale, *[b.positive(4) for _ in range(3)]], "y", name="norm")
+
+    assert "its parameters are computed" in strictly(build)
+
+
+def test_strict_mode_tells_of_a_shift_before_padding():
+    def build(b):
+        hidden = b.batchnorm(b.node("Relu", ["x"], name="relu"), 4, name="norm")
+        b.node("Conv", [hidden, b.weights(4, 4, 3, 3)], "y", pads=[1] * 4, name="conv")
+
+    assert "node conv (Conv) behind it cannot take up the shift" in strictly(build)
+
+
+def test_strict_mode_accepts_what_folds():
+    b = Builder()
+    b.batchnorm(b.node("Conv", ["x", b.weights(4, 4, 1, 1)]), 4, "y")
+    cleaned = clean(b.model({"x": [1, 4, 3, 3]}, {"y": None}), {}, strict=True)
+    assert op_types(cleaned.model) == ["Conv"]

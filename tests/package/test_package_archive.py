@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import anfbuild
 from anfbuild.errors import StepError
-from anfbuild.package import canonical, read, write
+from anfbuild.package import canonical, join, read, write
 
 FILES: dict[str, Path | bytes] = {
     "context/model.onnx": b"wrapper",
@@ -66,6 +66,42 @@ def test_what_was_written_is_read(package: Path, tmp_path: Path) -> None:
     opened.extract(tmp_path / "unpacked")
     assert (tmp_path / "unpacked/context/model_qnn.bin").read_bytes() == FILES["context/model_qnn.bin"]
     assert json.loads((tmp_path / "unpacked/manifest.json").read_bytes()) == opened.manifest
+
+
+def joined(package: Path, root: Path) -> dict[str, Any]:
+    """What `write` takes for a package of two components that are both `package`."""
+    packages = {name: read(package) for name in ("left", "right")}
+    for name, one in packages.items():
+        one.extract(root / name)
+    files, document = join(packages, root)
+    return {"files": files, "manifest": {**document, "name": "both"}}
+
+
+def test_a_package_of_several_components(package: Path, tmp_path: Path) -> None:
+    write(tmp_path / "both.anf", **joined(package, tmp_path))
+    both, one = read(tmp_path / "both.anf"), read(package)
+    assert (list(one.models), list(both.models)) == (["main"], ["left", "right"])
+    assert both.names == ["README.md", *(f"{name}/{file}" for name in ("left", "right") for file in sorted(FILES))]
+    assert both.read("right/context/model_qnn.bin") == FILES["context/model_qnn.bin"]
+    assert both.models["left"]["entry"] == {"context": "left/context/model.onnx", "qdq": "left/model.onnx"}
+    assert both.models["left"]["tensors"] == one.models["main"]["tensors"]
+    assert "tensors" not in both.manifest
+    text = both.read("README.md").decode()
+    for part in ("2 models for the HTP", "# Component right", '"right/context/model.onnx"', "Task: classification."):
+        assert part in text
+
+
+def test_a_manifest_tells_of_one_model_or_of_several(package: Path, tmp_path: Path) -> None:
+    several = joined(package, tmp_path)
+    wrong = [
+        ({**several["manifest"], "task": {"kind": "a", "options": {}}}, "nor the components of several"),
+        ({**several["manifest"], "components": {}}, "nor the components of several"),
+        ({key: value for key, value in manifest().items() if key != "task"}, "nor the components of several"),
+    ]
+    several["manifest"]["components"]["left"] = {**several["manifest"]["components"]["left"], "entry": {"qdq": "x"}}
+    for document, what in [*wrong, (several["manifest"], "components.left.entry.qdq names 'x'")]:
+        with pytest.raises(StepError, match=what):
+            write(tmp_path / "wrong.anf", files={**several["files"], **FILES}, manifest=document)
 
 
 def test_size_and_digest_are_those_of_the_file(tmp_path: Path) -> None:

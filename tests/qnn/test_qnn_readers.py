@@ -148,6 +148,18 @@ def test_the_real_files_are_read(kept: Path) -> None:
     assert (traffic.spill, traffic.fill) == (0, 0)
 
 
+def test_a_float_between_cast_and_quantize_does_not_count() -> None:
+    tensors = {name: {"type": 3, "data_type": code} for name, code in (("i", 0x32), ("f", 0x232), ("q", 0x408))}
+    nodes = {
+        "cast": {"type": "Cast", "input_names": ["i"], "output_names": ["f"]},
+        "quantize": {"type": "Quantize", "input_names": ["f"], "output_names": ["q"]},
+    }
+    document = {"graph": {"tensors": tensors, "nodes": nodes}}
+    assert graph_dump.read(json.dumps(document))[0] == {"int32": 1, "ufixed8": 1}
+    nodes["add"] = {"type": "ElementWiseAdd", "input_names": ["f"], "output_names": []}
+    assert graph_dump.read(json.dumps(document))[0] == {"int32": 1, "float32": 1, "ufixed8": 1}
+
+
 @given(share=st.floats(0, 1, exclude_max=True))
 @settings(max_examples=40, deadline=None)
 def test_a_real_file_cut_short_is_refused(kept: Path, share: float) -> None:

@@ -10,6 +10,8 @@ from quantization_models import model, node, small_network, small_samples
 
 from anfbuild.errors import StepError
 from anfbuild.graph.execute import Session
+from anfbuild.qnn import Options, unavailable
+from anfbuild.qnn.compile import compile_context
 from anfbuild.quantization.encodings import Encodings
 from anfbuild.quantization.quantize import quantize
 from anfbuild.quantization.schemes import SCHEMES
@@ -128,6 +130,24 @@ def test_float_parameters_stay_float_and_integer_tensors_are_left_alone() -> Non
     assert encodings.activations["r"] == encodings.activations["c"]
 
 
+@pytest.mark.parametrize(
+    ("attributes", "shares"),
+    [
+        ({"mode": "linear"}, True),
+        ({"mode": "cubic"}, False),  # it overshoots
+        (
+            {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 50.0},
+            False,
+        ),
+    ],
+)
+def test_a_resize_that_keeps_to_the_range_keeps_the_encoding(attributes: dict[str, str | float], shares: bool) -> None:
+    nodes = [node("Resize", ["x", "roi", "scales"], ["r"], **attributes), node("Relu", ["r"], ["y"])]
+    constants = {"roi": np.array([0, 0, 0, 0, 1, 1, 2, 2], np.float32), "scales": np.array([1, 1, 2, 2], np.float32)}
+    _, encodings = quantized(model(nodes, {"x": [1, 4, 4, 4]}, ["y"], constants))
+    assert (encodings.activations["r"] == encodings.activations["x"]) is shares
+
+
 def test_a_constant_read_with_two_encodings_is_written_twice() -> None:
     nodes = [node("Conv", ["x", "w", "b"], ["c"]), node("Conv", ["c", "w", "b"], ["y"])]
     constants = {"w": np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1) * 9, "b": np.ones(3, np.float32)}
@@ -152,6 +172,42 @@ def test_batch_normalization_and_prelu_get_8_bit_scales_in_16_bit_schemes() -> N
     parameters = quantized(model(nodes, {"x": [1, 4, 3, 3]}, ["y"], constants), "a16w16")[1].parameters
     dtypes = {name: parameters[name].dtype for name in ("s", "b", "m", "slope")}
     assert dtypes == {"s": "uint8", "b": "int32", "m": "uint16", "slope": "uint8"}
+
+
+def normalized(kind: str) -> onnx.ModelProto:
+    """A convolution, then a normalization with scale and bias."""
+    random = np.random.default_rng(0)
+    constants = {
+        "w": random.standard_normal((8, 3, 3, 3)),
+        "s": random.uniform(0.5, 2, 8),
+        "b": random.uniform(-1, 1, 8),
+    }
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        node(kind, ["c", "s", "b"], ["y"]),
+    ]
+    floats = {name: value.astype(np.float32) for name, value in constants.items()}
+    return model(nodes, {"x": [1, 3, 8, 8]}, ["y"], floats)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("kind", ["LayerNormalization", "InstanceNormalization"])
+def test_normalizations_have_a_scale_per_tensor_and_an_int32_bias(kind: str, scheme: str) -> None:
+    parameters = quantized(normalized(kind), scheme)[1].parameters
+    assert (parameters["s"].axis, parameters["b"].axis) == (None, None)
+    assert parameters["s"].dtype == ("int16" if scheme == "a16w16" else "uint8")
+    assert parameters["b"].dtype == "int32"
+
+
+@pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
+@pytest.mark.parametrize(
+    ("kind", "scheme"),
+    [("LayerNormalization", "int8"), ("LayerNormalization", "a16w16"), ("InstanceNormalization", "a16w8")],
+)
+def test_normalizations_stay_in_integers_on_the_htp(kind: str, scheme: str, tmp_path: Path) -> None:
+    made = quantized(normalized(kind), scheme)[0]
+    compiled = compile_context(made.SerializeToString(), Options(57, "v75", 8), tmp_path)
+    assert (compiled.partitions, compiled.float_tensors) == (1, 0)
 
 
 def test_statistics_of_another_model_are_refused() -> None:

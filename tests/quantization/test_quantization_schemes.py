@@ -4,12 +4,16 @@ import sys
 import pytest
 
 from anfbuild.errors import RecipeError
-from anfbuild.quantization.schemes import SCHEMES, check
+from anfbuild.quantization.schemes import AS_IS, SCHEMES, check
 
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_every_scheme_runs_on_a_recent_architecture(name: str) -> None:
     assert check(name, "v75") is SCHEMES[name]
+
+
+def test_of_a_model_that_is_quantized_already_the_bits_are_its_own() -> None:
+    assert check("as_is", "v68") is None
 
 
 def test_16_bit_weights_need_v73() -> None:
@@ -23,7 +27,7 @@ def test_16_bit_weights_need_v73() -> None:
 def test_unknown_scheme_names_the_nearest_and_all() -> None:
     with pytest.raises(RecipeError, match="did you mean 'int8_per_channel'") as error:
         check("int8_perchannel", "v75")
-    assert error.value.choices == list(SCHEMES)
+    assert error.value.choices == [*SCHEMES, AS_IS]
 
 
 def test_malformed_architecture_is_refused() -> None:

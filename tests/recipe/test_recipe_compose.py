@@ -31,7 +31,7 @@ def test_a_recipe_is_complete_and_plain(project: Path) -> None:
         "std": [1.0, 1.0, 1.0],
     }
     assert recipe.config["goal"] == "report"
-    assert recipe.config["components"] == ["main"]
+    assert recipe.config["components"] == recipe.components == {}
     assert yaml.safe_load(yaml.safe_dump(recipe.config)) == recipe.config
 
 

@@ -92,7 +92,7 @@ def refusal(project: Path, *overrides: str) -> RecipeError:
         ([PLAIN, "+hydra={verbose: true}"], "is an option of Hydra", ""),
         ([PLAIN, "+dataset@hydra.job=made"], "is an option of Hydra", ""),
         ([PLAIN, "name=other"], "named by its file", ""),
-        ([PLAIN, "components=[a,b]"], "exactly one for now", ""),
+        ([PLAIN, "components=[a,b]"], "holds a mapping: the name of each component", ""),
         ([PLAIN, "goal=???"], "'goal' has no value", ""),
         ([PLAIN, "dataset.seed=${oc.env:HOME}"], "calls a resolver", ""),
         ([PLAIN, "dataset.size=${dataset.seeed}"], "'dataset.size' refers to nothing", "did you mean 'seed'?"),

@@ -28,6 +28,7 @@ def parts() -> dict[str, Any]:
         },
         "accuracy": {
             "metric": "hmean",
+            "reference": "ground_truth",
             "higher_is_better": True,
             "samples": {"float": 16, "quantized": 16, "emulated": 1},
             "float": 0.877,

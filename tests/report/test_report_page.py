@@ -83,6 +83,7 @@ def test_every_string_is_escaped(parts: dict[str, Any], bare_parts: dict[str, An
     chosen = bare_parts if bare else parts
     poisoned = {key: value if key == "gates" else poison(value) for key, value in chosen.items()}
     poisoned["package"] = parts["package"]
+    poisoned["accuracy"]["reference"] = parts["accuracy"]["reference"]
     steps = [{"step": HOSTILE, "key": HOSTILE, "about": HOSTILE}]
     page = Page(html(results(**poisoned), placement=poison(rows()), steps=steps, notes=[HOSTILE]))
     clean = Page(html(results(**chosen), placement=rows(), steps=[{"step": "s", "key": "k"}], notes=["n"]))
@@ -138,6 +139,17 @@ def test_sentences_say_what_is_not_known(bare_parts: dict[str, Any]) -> None:
     assert "1 of 4 gates holds. Not judged: agreement_lsb (onnxruntime-qnn has no wheel for macOS); latency_ms" in text
     assert "None" not in text
     assert ".." not in text
+
+
+def test_agreement_with_float_is_not_called_accuracy(parts: dict[str, Any]) -> None:
+    parts["accuracy"] |= {"metric": "hmean against float", "reference": "float", "float": None}
+    document = results(**parts, reasons={"/accuracy/float": "the data has no ground truth"})
+    said = " ".join(verdict(document))
+    assert "hmean against float is 0.85 quantized on 16 samples" in said
+    assert "nothing of how good they are" in said
+    assert "in float" not in said
+    assert "hmean against float 0.85 (no ground truth), drop 0.027" in summary(document)[0][1]
+    assert "the data has no ground truth" in Page(html(document)).text
 
 
 def test_rows_for_the_terminal(parts: dict[str, Any]) -> None:

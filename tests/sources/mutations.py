@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import io
 import random
 import struct
-from collections.abc import Callable
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -12,6 +18,10 @@ from graph_models import Builder
 from onnx import helper
 from tflite_cases import identity
 from tflite_files import File
+
+from anfbuild import graph
+from anfbuild.sources.archives import unpack
+from anfbuild.sources.readers import Example, find_format, read
 
 Mutation = Callable[[random.Random, bytes], bytes]
 
@@ -62,7 +72,86 @@ def tflite_model() -> bytes:
     return file.write([x], [y])
 
 
-SEEDS: dict[str, bytes] = {"onnx": onnx_model(), "tflite": tflite_model()}
+def archive(kind: str) -> bytes:
+    """A SavedModel's files, packed."""
+    files = {"net/saved_model.pb": b"graph" * 50, "net/variables/variables.index": bytes(range(256))}
+    made = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
+            for name, data in files.items():
+                packed.writestr(zipfile.ZipInfo(name), data)
+    else:
+        with tarfile.open(fileobj=made, mode="w") as plain:
+            for name, data in files.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                plain.addfile(info, io.BytesIO(data))
+    return made.getvalue()
+
+
+def torch_model(kind: str) -> bytes:
+    """A convolution of PyTorch, as a program or as TorchScript."""
+    import torch
+
+    net, value = torch.nn.Conv2d(3, 4, 3).eval(), torch.ones(1, 3, 8, 8)
+    made = io.BytesIO()
+    if kind == "pt2":
+        torch.export.save(torch.export.export(net, (value,)), made)
+    else:
+        torch.jit.save(torch.jit.trace(net, value), made)
+    return made.getvalue()
+
+
+def keras_model(kind: str) -> bytes:
+    """A convolution of Keras."""
+    import keras
+
+    value = keras.Input((8, 8, 3), name="input")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"m.{kind}"
+        keras.Model(value, keras.layers.Conv2D(4, 3)(value)).save(path)
+        return path.read_bytes()
+
+
+MAKERS: dict[str, Callable[[], bytes]] = {
+    "onnx": onnx_model,
+    "tflite": tflite_model,
+    "zip": lambda: archive("zip"),
+    "tar": lambda: archive("tar"),
+    "pt2": lambda: torch_model("pt2"),
+    "pt": lambda: torch_model("pt"),
+    "keras": lambda: keras_model("keras"),
+    "h5": lambda: keras_model("h5"),
+}
+"""Suffix -> what makes a sound file of it. The last four take PyTorch and TensorFlow."""
+ALONE = ("onnx", "tflite", "zip", "tar")
+"""Those that need nothing else."""
+SHAPES = {
+    "onnx": {"x": [1, 3, 8, 8]},
+    "tflite": {"x": [1, 4, 6, 3]},
+    "pt2": {"input": [1, 3, 8, 8]},
+    "pt": {"input": [1, 3, 8, 8]},
+    "keras": {"input": [1, 8, 8, 3]},
+    "h5": {"input": [1, 8, 8, 3]},
+}
+
+
+def convert(path: Path, kind: str) -> None:
+    """Read the model and make it clean; an archive is unpacked. Raises AnfbuildError where it is refused."""
+    if kind in ("zip", "tar"):
+        find_format(path)
+        with tempfile.TemporaryDirectory() as folder:
+            unpack(path, Path(folder))
+        return
+    shapes = SHAPES[kind]
+    model = read(path, {name: Example(tuple(shape), "float32") for name, shape in shapes.items()})
+    graph.clean(model, shapes)
+
+
+@functools.cache
+def sound(kind: str) -> bytes:
+    """A sound file of that kind."""
+    return MAKERS[kind]()
 
 
 def flip(source: random.Random, data: bytes) -> bytes:
@@ -150,11 +239,11 @@ def field(source: random.Random, data: bytes) -> bytes:
 MUTATIONS: tuple[Mutation, ...] = (flip, flip, cut, insert, number, number, swap, field, field)
 
 
-def mutant(seed: int) -> tuple[str, bytes]:
-    """Format and bytes of the mutant `seed`: always the same."""
+def mutant(seed: int, kinds: Sequence[str] = ALONE) -> tuple[str, bytes]:
+    """Kind and bytes of the mutant `seed`: always the same."""
     source = random.Random(seed)
-    name = sorted(SEEDS)[seed % len(SEEDS)]
-    data = SEEDS[name]
+    name = kinds[seed % len(kinds)]
+    data = sound(name)
     for _ in range(source.choice((1, 1, 1, 2, 3))):
         if len(data) < 64:  # little is left to change
             break

@@ -10,11 +10,13 @@ from servers import Server, send, serving
 
 from anfbuild import sources
 from anfbuild.errors import RecipeError, StepError
-from anfbuild.sources.https import Limits, fetch_url
+from anfbuild.sources.downloads import Downloads, Limits
+from anfbuild.sources.https import fetch_url
 
 BODY = bytes(range(256)) * 5000
 DIGEST = hashlib.sha256(BODY).hexdigest()
-QUICK = Limits(most_bytes=10**7, timeout_s=20, idle_s=5, pause_s=0.0)
+BOUNDS = Limits(most_bytes=10**7, timeout_s=20, idle_s=5, pause_s=0.0)
+QUICK = Downloads(limits=BOUNDS)
 
 
 def answer(request: BaseHTTPRequestHandler) -> None:
@@ -142,12 +144,12 @@ def test_a_server_that_falls_silent_is_given_up(tmp_path: Path) -> None:
         request.rfile.read(1)  # until the client goes
 
     with serving(silent) as server, pytest.raises(StepError, match=r"cannot be fetched: .*timed out"):
-        fetch_url(f"{server.url}/m.onnx", DIGEST, tmp_path, QUICK._replace(idle_s=0.05))
+        fetch_url(f"{server.url}/m.onnx", DIGEST, tmp_path, Downloads(limits=BOUNDS._replace(idle_s=0.05)))
 
 
 def test_a_trickle_is_bounded_in_time(tmp_path: Path) -> None:
     with serving(answer) as server, pytest.raises(StepError, match="not downloaded within 0 s"):
-        fetch_url(f"{server.url}/whole/m.onnx", DIGEST, tmp_path, QUICK._replace(timeout_s=0))
+        fetch_url(f"{server.url}/whole/m.onnx", DIGEST, tmp_path, Downloads(limits=BOUNDS._replace(timeout_s=0)))
 
 
 def test_a_server_out_of_reach_is_named(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from projects import write_tiny
+import pytest
+from projects import write_tiny, write_two
 
 import anfbuild
-from anfbuild.steps import GRAPH
+from anfbuild.steps import GRAPH, JOINT
 
 HERE = Path(__file__).parent
 ROOT = Path(anfbuild.__file__).parents[1]
@@ -111,6 +112,13 @@ def faults(one: dict[str, Made], other: dict[str, Made]) -> dict[str, list[str]]
 def test_the_steps_of_a_small_recipe(tmp_path: Path) -> None:
     one, other = make_twice(tmp_path, {"overrides": ["+recipe=mine"], "goal": "report"}, write_tiny)
     assert set(one) == set(GRAPH)
+    assert faults(one, other) == {}
+
+
+@pytest.mark.full
+def test_the_steps_of_a_recipe_of_two_components(tmp_path: Path) -> None:
+    one, other = make_twice(tmp_path, {"overrides": ["+recipe=two"], "goal": "report"}, write_two)
+    assert {name for name in one if "[" not in name} == set(JOINT)
     assert faults(one, other) == {}
 
 

@@ -14,7 +14,9 @@ from anfbuild import graph
 from anfbuild.engine.step import Job
 from anfbuild.steps import GRAPH
 
-NOTHING = dict.fromkeys(("path", "url", "distribution", "file", "python", "platform", "sha256"))
+_SOURCE = ("path", "url", "repo", "revision", "distribution", "name", "file", "python", "platform", "sha256")
+_VOCABULARY = ("kind", "path", "distribution", "file", "sha256")
+NOTHING = dict.fromkeys((*_SOURCE, *(f"vocabulary_{key}" for key in _VOCABULARY)))
 
 
 def run(root: Path, name: str, config: dict[str, Any], inputs: dict[str, Path]) -> Path:
@@ -44,5 +46,31 @@ def test_a_folder_comes_whole_and_is_converted(tmp_path: Path) -> None:
     fetched = run(tmp_path, "fetch", {**NOTHING, "kind": "file", "path": folder, "file": "net.onnx"}, {})
     assert json.loads((fetched / "source.json").read_text())["entry"] == "model/net.onnx"
     shapes = {"x": [1, 3, 8, 8]}
-    converted = run(tmp_path, "convert", {"shapes": shapes, "outputs": None}, {"fetch": fetched})
+    converted = run(
+        tmp_path,
+        "convert",
+        {"shapes": shapes, "dtypes": {"x": "float32"}, "module": None, "outputs": None, "strict": False},
+        {"fetch": fetched},
+    )
     assert [node.op_type for node in graph.load(converted / "model.onnx").graph.node] == ["Conv", "Relu"]
+
+
+def test_a_vocabulary_comes_with_the_model_or_is_empty(tmp_path: Path) -> None:
+    path, words = tmp_path / "net.onnx", tmp_path / "my words.txt"
+    path.write_bytes(graph.serialize(conv_model()))
+    words.write_text("[PAD]\na\n")
+    config = {**NOTHING, "kind": "file", "path": path}
+    shapes = {
+        "shapes": {"x": [1, 3, 8, 8]},
+        "dtypes": {"x": "float32"},
+        "module": None,
+        "outputs": None,
+        "strict": False,
+    }
+    found = []
+    for name, more in (("with", {"vocabulary_kind": "file", "vocabulary_path": words}), ("without", {})):
+        fetched = run(tmp_path / name, "fetch", config | more, {})
+        assert not list(fetched.rglob("*my words*"))  # one key, one result
+        converted = run(tmp_path / name, "convert", shapes, {"fetch": fetched})
+        found.append(json.loads((converted / "vocabulary" / "vocabulary.json").read_text()))
+    assert found == [["[PAD]", "a"], []]

@@ -15,7 +15,7 @@ from anfbuild.simulator.compiled import COSTS
 from anfbuild.steps import GRAPH
 
 IMAGES = {"baseline", "calibrate", "emulate", "package"}
-"""The steps that feed images to a model, and the manifest, which tells a device how to."""
+"""The steps that feed samples to a model, and the manifest, which tells a device how to."""
 DECODE = {"baseline", "evaluate", "package"}
 CHIP = {"prepare", "emulate", "package", "report"}
 NOTHING: set[str] = set()
@@ -28,21 +28,30 @@ GOLDEN: dict[str, set[str]] = {
     "source.kind": {"fetch"},
     "source.path": {"fetch"},
     "source.url": {"fetch"},
+    "source.repo": {"fetch"},
+    "source.revision": {"fetch"},
     "source.distribution": {"fetch"},
+    "source.name": {"fetch", "convert"},
     "source.file": {"fetch"},
     "source.python": {"fetch"},
     "source.platform": {"fetch"},
     "source.sha256": {"fetch"},
     "source.license": {"package"},
+    "source.vocabulary.kind": {"fetch"},
+    "source.vocabulary.path": {"fetch"},
+    "source.vocabulary.distribution": {"fetch"},
+    "source.vocabulary.file": {"fetch"},
+    "source.vocabulary.sha256": {"fetch"},
     "source.private": NOTHING,  # said of the source, not read by any step
     "model.inputs.x.shape": {"convert"} | IMAGES,
-    "model.inputs.x.dtype": IMAGES,
+    "model.inputs.x.dtype": {"convert"} | IMAGES,
     "model.inputs.x.layout": IMAGES,
     "model.inputs.x.channels": IMAGES,
     "model.inputs.x.scale": IMAGES,
     "model.inputs.x.mean": IMAGES,
     "model.inputs.x.std": IMAGES,
     "model.outputs": {"convert"},
+    "model.strict": {"convert"},
     "dataset.kind": {"dataset", "report"},
     "dataset.path": {"dataset"},
     "dataset.seed": {"dataset"},
@@ -59,6 +68,8 @@ GOLDEN: dict[str, set[str]] = {
     "task.unclip_ratio": DECODE,
     "task.min_size": DECODE,
     "task.iou": DECODE,
+    "condition.mask_clamp": {"condition"},
+    "condition.equalize": {"condition"},
     "quantization.scheme": {"quantize", "report"},
     "calibration.estimator": {"quantize", "report"},
     "calibration.percentile": {"quantize"},

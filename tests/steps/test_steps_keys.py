@@ -22,7 +22,7 @@ ROOT = Path(anfbuild.__file__).parents[1]
 CHECKOUT = Path(__file__).parents[2]
 ALL = set(GRAPH)
 IMAGES = {"baseline", "calibrate", "emulate", "evaluate"}
-ONNX = {"baseline", "calibrate", "convert", "emulate", "plan", "prepare", "quantize", "simulate"}
+ONNX = {"baseline", "calibrate", "condition", "convert", "emulate", "plan", "prepare", "quantize", "simulate"}
 VENDOR = {"prepare", "emulate"}
 
 FILES: dict[str, set[str]] = {
@@ -36,22 +36,25 @@ FILES: dict[str, set[str]] = {
     "package/manifest.schema.json": {"package", "report"},
     "tasks/text_detection.py": {"dataset", *IMAGES},
     "datasets/synthetic_text.py": {"dataset"},
-    "datasets/samples.py": {"dataset", "package", *IMAGES},
+    "datasets/samples.py": {"dataset", *IMAGES},
     "quantization/estimators/mse.py": {"quantize"},
     "quantization/histogram.py": {"calibrate", "quantize"},
     "graph/passes/fold_affine.py": {"convert"},
     "simulator/roofline.py": {"simulate"},
     "sources/wheel.py": {"assets", "fetch"},
-    "qnn/worker.py": VENDOR,
+    "worker.py": {"convert", *VENDOR},
+    "sources/readers/torch.py": {"convert"},
+    "sources/readers/tensorflow.py": {"convert"},
+    "sources/huggingface.py": {"assets", "fetch"},
     "qnn/session.py": VENDOR,
 }
 """File of the package -> the steps whose code it is part of."""
 
 TOOLS: dict[str, set[str]] = {
     "onnx": ONNX,
-    "onnxruntime": ONNX - {"plan", "simulate"},
+    "onnxruntime": ONNX - {"condition", "plan", "simulate"},
     "onnxruntime-qnn": VENDOR,
-    "pillow": {"dataset", "package", *IMAGES},
+    "pillow": {"dataset", *IMAGES},
     "doit": set(),
     "hydra-core": set(),
 }

@@ -66,7 +66,13 @@ def converted(tmp_path: Path) -> Path:
     (tmp_path / "source" / "model").mkdir(parents=True)
     onnx.save(convolution(), tmp_path / "source" / "model" / "net.onnx")
     (tmp_path / "source" / "source.json").write_text(json.dumps({"entry": "model/net.onnx"}))
-    config = {"shapes": {"x": [1, 3, 8, 8]}, "outputs": ["y"]}
+    config = {
+        "shapes": {"x": [1, 3, 8, 8]},
+        "dtypes": {"x": "float32"},
+        "module": None,
+        "outputs": ["y"],
+        "strict": True,
+    }
     return run(tmp_path, "convert", config, {"fetch": tmp_path / "source"})
 
 
@@ -82,12 +88,29 @@ def test_convert_folds_fixes_and_cuts(converted: Path) -> None:
 
 
 def test_condition_leaves_the_results_equal(tmp_path: Path, converted: Path) -> None:
-    conditioned = run(tmp_path, "condition", {}, {"convert": converted})
+    conditioned = run(tmp_path, "condition", {"mask_clamp": -50.0, "equalize": False}, {"convert": converted})
     feeds = {"x": np.random.default_rng(1).normal(size=(1, 3, 8, 8)).astype(np.float32)}
     before = graph.Session(converted / "model.onnx").run(feeds)
     after = graph.Session(conditioned / "model.onnx").run(feeds)
     np.testing.assert_array_equal(before["y"], after["y"])
-    assert json.loads((conditioned / "condition.json").read_text()) == {"rewrites": []}
+    assert json.loads((conditioned / "condition.json").read_text()) == {"rewrites": [], "notes": []}
+    assert (conditioned / "model.onnx").read_bytes() == (converted / "model.onnx").read_bytes()
+
+
+def test_condition_lists_what_it_rewrites(tmp_path: Path) -> None:
+    mask = np.array([0, -np.inf], np.float32)
+    nodes = [helper.make_node("Add", ["x", "mask"], ["s"], name="sum"), helper.make_node("Softmax", ["s"], ["y"])]
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3, 2]) for name in "xy"]
+    made = helper.make_graph(nodes, "g", ends[:1], ends[1:], [numpy_helper.from_array(mask, "mask")])
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "converted").mkdir()
+    graph.save(model, tmp_path / "converted" / "model.onnx")
+    output = run(tmp_path, "condition", {"mask_clamp": -50.0, "equalize": False}, {"convert": tmp_path / "converted"})
+    assert json.loads((output / "condition.json").read_text())["rewrites"] == [
+        {"rewrite": "mask_clamp", "node": "sum", "op_type": "Add", "old": "-inf", "new": -50.0}
+    ]
+    (clamped,) = graph.load(output / "model.onnx").graph.initializer
+    assert numpy_helper.to_array(clamped).tolist() == [0, -50]
 
 
 def test_plan_of_the_htp_backend_is_one_block_with_the_models_own_ends(tmp_path: Path, converted: Path) -> None:

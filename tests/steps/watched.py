@@ -33,7 +33,7 @@ SHIFT = "ANFBUILD_SHIFT_S"
 """Seconds that the clock is ahead by."""
 THREADS = "ANFBUILD_THREADS"
 """The one variable that steps may ask for: how many cores to use. The two places differ in it."""
-WORKERS = "qnn/process.py"
+WORKERS = "anfbuild/confined.py"
 """Hands the whole environment on to the worker, which is watched itself."""
 
 
@@ -208,7 +208,9 @@ def run_step(request: dict[str, Any], name: str, out: Any) -> None:
     read: list[str] = []
     files = [file for file in build.code_files(name) if ":" not in file]
     package = Path(anfbuild.__file__).parent
-    build._steps = {**build._steps, name: watched(build._steps[name], package, files, read.extend)}
+    instance = build._steps[name]
+    step = watched(instance.step, package, files, read.extend)
+    build._steps = {**build._steps, name: dataclasses.replace(instance, step=step)}
     try:
         result = build.result(name)
     except Exception as error:

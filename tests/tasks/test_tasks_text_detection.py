@@ -118,7 +118,7 @@ def test_what_is_not_to_be_judged_counts_neither_way() -> None:
     ("truth", "message"),
     [
         ({}, "sample 0 has no ground truth"),
-        ({"quads": []}, "no text in the ground truth"),
+        ({"quads": []}, "any text in the ground truth"),
         ({"quads": [box(0, 0, 10, 0)]}, "no area"),
         ({"quads": [box(0, 0, 1e200, 1e200)]}, "no area"),
         ({"quads": [box(0, 0, 1, 1)], "texts": []}, "not a list of one text a quad"),

@@ -11,6 +11,7 @@ from anfbuild import __version__
 from anfbuild.cli.lock.file import Entry
 from anfbuild.cli.tolerance import TOLERANCE, is_number
 from anfbuild.engine.files import hash_regular
+from anfbuild.engine.instances import part_of
 from anfbuild.engine.key import PLUGIN
 from anfbuild.engine.result import Result
 from anfbuild.engine.run import Build
@@ -18,8 +19,8 @@ from anfbuild.engine.store import Store
 from anfbuild.engine.why import flatten
 from anfbuild.recipe import Recipe
 
-_NOT_LOCKED = ("run.json", "job.json", "state.json")
-"""Files of a build's folder that tell of the run."""
+_MADE = ("fetch", "dataset")
+_SOURCE = {"files": "", "model": "model"}
 _VERSIONS = "host.versions"
 """The version matrix as found: what is required is the recipe's, what is found is a tool."""
 
@@ -32,33 +33,41 @@ def asked(run: Build, recipe: Recipe) -> tuple[dict[str, Any], dict[str, str]]:
         fields = run.own_fields(step)
         tools |= fields["tools"]
         for path, value in fields["config"].items():
+            at = run.prefix(step) + path
             if path == _VERSIONS:
                 config |= {f"versions.{part['part']}": part["required"] for part in value}
                 tools |= {part["part"]: part["found"] or "absent" for part in value}
             elif path.endswith(PLUGIN):  # its code is the user's as data is; what it calls of anfbuild is a tool
-                config |= flatten({path: {"files": value["files"]}})
+                config |= flatten({at: {"files": value["files"]}})
                 tools |= {str(value["distribution"]): str(value["version"]), **value["tools"]}
             else:
-                config |= flatten({path: value})
+                config |= flatten({at: value})
     return config, tools
 
 
-def made(run: Build, recipe: Recipe, folder: Path, store: Store) -> Entry:
-    """The entry of a build whose steps all have results, and whose files are in `folder`."""
+def made(run: Build, recipe: Recipe, folder: Path, files: Iterable[str], store: Store) -> Entry:
+    """The entry of a build whose steps all have results, and whose `files` are in `folder`."""
     config, tools = asked(run, recipe)
     steps = run.ancestors(recipe.config["goal"])
-    fetched = run.result("fetch") if "fetch" in steps else None
-    data = run.result("dataset") if "dataset" in steps else None
+    fetched, data = (
+        {_of(step): run.result(step) for step in steps if step.partition("[")[0] == name} for name in _MADE
+    )
     return Entry(
         config=config,
         tools=tools,
         cpu_class=_cpu_class(store, [run.result(step).key for step in steps]),
-        source={} if fetched is None else {"files": fetched.digest(), "model": fetched.digest("model")},
-        data={} if data is None else {name: data.digest(name) for name in _folders(data)},
-        outputs=_outputs(folder),
+        source={of + name: result.digest(at) for of, result in fetched.items() for name, at in _SOURCE.items()},
+        data={of + name: result.digest(name) for of, result in data.items() for name in _folders(result)},
+        outputs={name: hash_regular(folder / name) for name in sorted(files)},
         figures=_figures(folder / "results.json"),
         tolerance=TOLERANCE,
     )
+
+
+def _of(step: str) -> str:
+    """What stands before names of a component: `landmark/`."""
+    part = part_of(step)
+    return f"{part}/" if part else ""
 
 
 def _folders(result: Result) -> list[str]:
@@ -69,11 +78,6 @@ def _cpu_class(store: Store, keys: Iterable[str]) -> str:
     """The class that the results were made on; several are joined, since bytes can then be told from none of them."""
     classes = {str(store.meta(key).get("host", {}).get("cpu_class", "unknown")) for key in keys}
     return "+".join(sorted(classes))
-
-
-def _outputs(folder: Path) -> dict[str, str]:
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in _NOT_LOCKED]
-    return {path.relative_to(folder).as_posix(): hash_regular(path) for path in files}
 
 
 def _figures(path: Path) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from anfbuild.errors import RecipeError, StepError
 from anfbuild.recipe import Recipe
 from anfbuild.recipe.document import Document, read
 from anfbuild.recipe.files import LOCK_SUFFIX
+from anfbuild.report.words import one_or_all
 
 FORMAT = 1
 _MOST_BYTES = 8_000_000
@@ -68,8 +70,9 @@ def lock_path(recipe: str, project: Path) -> Path:
 
 
 def entry_name(recipe: Recipe) -> str:
-    """The target and scheme of a recipe, as the lock calls them: `sm8650/int8_per_channel`."""
-    return f"{recipe.config['target']['soc']}/{recipe.config['quantization']['scheme']}"
+    """The target and scheme of a recipe, as the lock calls them: `sm8650/int8_per_channel`, `sm8650/int8+a16w8`."""
+    schemes = [config["quantization"]["scheme"] for config in (recipe.components or {"main": recipe.config}).values()]
+    return f"{recipe.config['target']['soc']}/{one_or_all(schemes)}"
 
 
 def load(recipe: str, project: Path) -> Lock:
@@ -91,6 +94,7 @@ def load(recipe: str, project: Path) -> Lock:
         )
     if told["recipe"] != recipe:
         raise RecipeError(f"this is the lock of recipe {told['recipe']!r}", where=document.place("recipe"))
+    _expect_json(document, "", told)
     entries = {name: _entry(document, f"entries.{name}", value) for name, value in told["entries"].items()}
     return Lock(path, recipe, entries, document)
 
@@ -137,7 +141,23 @@ def _entry(document: Document, at: str, value: Any) -> Entry:
     for key, number in numbers.items():
         if not is_number(number):
             raise _wrong(document, f"{at}.{key}", "a number", number)
+    if value["tolerance"] < 0:
+        raise _wrong(document, f"{at}.tolerance", "a number from 0", value["tolerance"])
     return Entry(**value)
+
+
+def _expect_json(document: Document, at: str, value: Any) -> None:
+    """Refuse what a lock never holds: a key that is no text, a number that is not finite."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise _wrong(document, f"{at}.{key}".lstrip("."), "a name in quotes", key)
+            _expect_json(document, f"{at}.{key}".lstrip("."), item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _expect_json(document, f"{at}[{index}]", item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise _wrong(document, at, "a finite number", value)
 
 
 def _expect(document: Document, at: str, value: Any, kinds: Mapping[str, type]) -> None:

@@ -97,10 +97,11 @@ def configuration(lines: Sequence[str], folder: str, task: Sequence[str]) -> Dic
     `folder` is the sweep's, `task` the overrides of the jobs. Raises RecipeError.
     """
     loader = Catalogue(shipped(), Loader).loader
-    with _refusals():
-        config = loader.load_configuration(PRIMARY, [*_QUIET, f"hydra.sweep.dir='{folder}'", *lines], RunMode.MULTIRUN)
+    with _refusals(RecipeError):
+        config = loader.load_configuration(PRIMARY, [*_QUIET, *lines], RunMode.MULTIRUN)
     with read_write(config), open_dict(config):
         config.hydra.mode = RunMode.MULTIRUN
+        config.hydra.sweep.dir = folder.replace("${", "\\${")  # a path is no text of Hydra's, whatever is in it
         config.hydra.overrides.task = list(task)
         ray = config.hydra.launcher.get("ray")
         if ray is not None and (ray.init.get("address") or os.environ.get("RAY_ADDRESS")):
@@ -162,17 +163,16 @@ def _context(loader: ConfigLoaderImpl, config: DictConfig) -> HydraContext:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
-    """What Hydra and its launchers end with, as errors that a user can act on."""
+def _refusals(other: type[AnfbuildError] = StepError) -> Iterator[None]:
+    """What Hydra and its launchers end with, as errors that a user can act on; `other` is what their own faults are."""
     try:
         yield
     except AnfbuildError:
         raise
-    except (HydraException, ImportError) as error:
-        first = " ".join(str(error).partition("\nConfig search path")[0].split())
-        raise RecipeError(f"Hydra cannot run this sweep: {first}", where="command line") from error
     except Exception as error:
-        first = " ".join(str(error).split())
+        first = " ".join(str(error).partition("\nConfig search path")[0].split())
+        if other is RecipeError or isinstance(error, HydraException | ImportError):
+            raise RecipeError(f"Hydra cannot run this sweep: {first}", where="command line") from error
         raise StepError(
             f"the launcher gave up: {type(error).__name__}: {first[:_LONGEST]}",
             remedy="What is finished is kept; anfbuild -m --resume latest goes on with the rest.",

@@ -8,15 +8,30 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from anfbuild.cli.sweep.jobs import Job, folder_name
 from anfbuild.cli.sweep.state import write
+from anfbuild.engine.files import read_regular
 from anfbuild.errors import RecipeError, StepError
 
 PLAN, RECORD, STOP = "sweep.json", "job.json", "stop"
 LATEST = "latest"
 _FORMAT = 1
+_TEXT, _NUMBER, _MAPPING = (str, NoneType), (int, float, NoneType), (dict, NoneType)
+_KINDS: dict[str, tuple[type, ...]] = {
+    "job": (int,),
+    "exit_code": (int,),
+    "overrides": (list,),
+    "planned": (list,),
+    "steps": (list,),
+    "results": _MAPPING,
+    "error": _MAPPING,
+    **dict.fromkeys(("folder", "key", "metric", "failed"), _TEXT),
+    **dict.fromkeys(("accuracy_quantized", "latency_ms", "package_mb"), _NUMBER),
+}
+"""Field of a job's record -> what it may be."""
 _SHOWN = 8
 
 
@@ -62,7 +77,7 @@ def write_plan(folder: Path, overrides: Sequence[str], jobs: Sequence[Job] | Non
 def read_plan(folder: Path) -> tuple[list[str], list[Job]]:
     """The overrides and the jobs that a sweep was started with. Raises RecipeError: it cannot be gone on with."""
     try:
-        plan = json.loads((folder / PLAN).read_bytes())
+        plan = json.loads(read_regular(folder / PLAN))
         if plan["format"] != _FORMAT:
             raise ValueError(f"its format is {plan['format']!r}, not {_FORMAT}")
         overrides = [str(line) for line in plan["overrides"]]
@@ -89,10 +104,20 @@ def records(folder: Path) -> list[dict[str, Any]]:
 def read(folder: Path) -> dict[str, Any] | None:
     """The record in a job's folder; None where there is none that can be read."""
     try:
-        record: dict[str, Any] = json.loads((folder / RECORD).read_bytes())
-        return record if isinstance(record["job"], int) and isinstance(record["exit_code"], int) else None
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        record: dict[str, Any] = json.loads(read_regular(folder / RECORD))
+        return record if _is_record(record) else None
+    except (OSError, ValueError, RecursionError):
         return None
+
+
+def _is_record(value: object) -> bool:
+    """Whether `value` is what a job left: all that is made of a record relies on these kinds."""
+    if not isinstance(value, dict) or not value.keys() >= {"job", "exit_code", "overrides"}:
+        return False
+    error = value.get("error")
+    return all(isinstance(value[name], kinds) for name, kinds in _KINDS.items() if name in value) and (
+        error is None or isinstance(error.get("what"), str)
+    )
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:

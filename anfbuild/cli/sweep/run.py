@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from hydra.core.override_parser.types import Override
@@ -20,11 +21,17 @@ from anfbuild.cli.sweep.progress import Progress
 from anfbuild.cli.sweep.results import Sweep, collect
 from anfbuild.cli.sweep.task import Task, keep, wait_for_workers
 from anfbuild.cli.sweep.workers import environment
-from anfbuild.errors import AnfbuildError, RecipeError
+from anfbuild.errors import AnfbuildError, RecipeError, StepError
 from anfbuild.recipe import compose
 from anfbuild.recipe.catalogue import Catalogue
 from anfbuild.recipe.composition import is_hydra, parse
 
+_MAKE_ROOM = (
+    "Make it writable, with room on its disk and nothing else in that place, and run again, or anfbuild -m --resume "
+    "latest: what is finished is kept."
+)
+_MOST = 8
+"""Jobs that a message names."""
 _PATIENCE_S = 10
 """How long an interrupted sweep waits for workers that end themselves."""
 
@@ -33,7 +40,8 @@ def sweep(overrides: Sequence[str], project: Path, build: Build, console: Consol
     """Build every combination that `overrides` give, below `artifacts/sweeps/ID/` of the project.
 
     Raises RecipeError: no recipe, no combination or too many, unreadable overrides, no such launcher or sweeper.
-    KeyboardInterrupt passes if no job has ended by then; else the jobs that have are the result.
+    StepError: the sweep's folder cannot be used. KeyboardInterrupt passes if no job has ended by then; else the jobs
+    that have are the result.
     """
     request = _Request(tuple(overrides), project, build, console, debug)
     if not any(item.key_or_group == "recipe" for item in request.parsed):
@@ -45,9 +53,10 @@ def sweep(overrides: Sequence[str], project: Path, build: Build, console: Consol
         raise RecipeError("there is nothing to build", where="command line", remedy="Look at what the globs match.")
     records.make(folder)
     try:
-        records.write_plan(folder, overrides, jobs)
-        with records.held(folder):
-            result = _run(request, config, folder, jobs)
+        with _disk_errors(folder):
+            records.write_plan(folder, overrides, jobs)
+            with records.held(folder):
+                result = _run(request, config, folder, jobs)
         return _with_jobs(result)
     finally:
         if not records.records(folder):
@@ -58,12 +67,12 @@ def resume(name: str, project: Path, build: Build, console: Console, *, debug: b
     """Run those jobs of the sweep called `name` that did not end or in which a step failed; `latest` is the newest.
 
     The other jobs' records stay as they are. Raises RecipeError: no such sweep, it runs already, or it cannot be gone
-    on with. KeyboardInterrupt passes if no job has ended by then.
+    on with. StepError: its folder cannot be used. KeyboardInterrupt passes if no job has ended by then.
     """
     folder = records.find(project, name)
     overrides, jobs = records.read_plan(folder)
     request = _Request(tuple(overrides), project, build, console, debug)
-    with records.held(folder):
+    with _disk_errors(folder), records.held(folder):
         (folder / records.STOP).unlink(missing_ok=True)
         return _with_jobs(_run(request, request.configuration(folder), folder, jobs))
 
@@ -148,7 +157,32 @@ def _run(request: _Request, config: DictConfig, folder: Path, jobs: Sequence[Job
         return collect(folder, interrupted=True)
     except AnfbuildError as error:
         return collect(folder, error=error)
-    return collect(folder)
+    return collect(folder, error=_lost(folder, jobs or ()))
+
+
+def _lost(folder: Path, jobs: Iterable[Job]) -> StepError | None:
+    """What to tell of jobs that ran and left no record: nobody knows whether they failed."""
+    kept = {record["job"] for record in records.records(folder)}
+    lost = [str(job.number) for job in jobs if job.number not in kept]
+    if not lost:
+        return None
+    more = f" and {len(lost) - _MOST} more" if len(lost) > _MOST else ""
+    return StepError(
+        f"no record could be kept of job {', '.join(lost[:_MOST])}{more}", where=str(folder), remedy=_MAKE_ROOM
+    )
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    """What the sweep's folder does not take or give, as an error that a user can act on."""
+    try:
+        yield
+    except OSError as error:
+        raise StepError(
+            f"the sweep's folder cannot be used: {error.strerror or error}",
+            where=str(error.filename2 or error.filename or folder),
+            remedy=_MAKE_ROOM,
+        ) from error
 
 
 def _with_jobs(result: Sweep) -> Sweep:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from anfbuild.atomic import replacing
+from anfbuild.engine.files import read_regular
 from anfbuild.engine.run import Event
 
 RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
@@ -40,9 +41,9 @@ class State:
 def read(folder: Path) -> State | None:
     """The state in a job's folder; None where there is none that can be read."""
     try:
-        fields: dict[str, Any] = json.loads((folder / FILE).read_bytes())
+        fields: dict[str, Any] = json.loads(read_regular(folder / FILE))
         return State(**{**fields, "overrides": tuple(fields["overrides"])})
-    except (OSError, ValueError, TypeError, LookupError):
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None
 
 

@@ -16,6 +16,8 @@ class Verb:
 
     words: tuple[str, ...] = ()
     """The plain words that follow it, each as help calls it."""
+    optional: bool = False
+    """Whether the words may be left out."""
     options: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     """Option -> what help calls its value, or None for one that takes no value."""
 
@@ -35,10 +37,11 @@ BUILD = Verb(
 VERBS: Mapping[str, Verb] = {
     "cache": Verb(
         ("status|verify|gc|pin|unpin|push|pull",),
-        {"--max-size": "SIZE", "--older-than": "AGE", "--grace": "AGE", "--delete": None, "--remote": "URL"},
+        options={"--max-size": "SIZE", "--older-than": "AGE", "--grace": "AGE", "--delete": None, "--remote": "URL"},
     ),
-    "fit": Verb(("TARGET", "FILE"), {"--output": "FILE"}),
-    "predict": Verb(("MODEL",), {"--no-compile": None}),
+    "fit": Verb(("TARGET", "FILE"), options={"--output": "FILE"}),
+    "lint": Verb(("MODEL",), optional=True, options={"--rules": None, "--sarif": None}),
+    "predict": Verb(("MODEL",), options={"--no-compile": None}),
     "reproduce": Verb(options={"--keep": None}),
     "why": Verb(words=("STEP",)),
 }

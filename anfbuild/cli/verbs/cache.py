@@ -205,21 +205,22 @@ def _gone(cleared: Cleared) -> list[dict[str, Any]]:
 
 def _pin(arguments: Arguments, project: Path, console: Console) -> Answer:
     build, goal = _build(arguments, project)
-    if not build.is_up_to_date(goal):
+    key = build.goal_key(goal)
+    if key is None or not all(map(build.is_up_to_date, build.members(goal))):
         raise build.error or RecipeError(
             "this build is not in the store, or not all of it",
             where=build.name,
             remedy=f"Build first: anfbuild {' '.join(arguments.overrides)}",
         )
     steps = {step: build.result(step).key for step in build.ancestors(goal)}
-    path = pins.pin(Store(store_root(project)), build.name, goal, steps)
-    console.print(f"pinned: {build.name} {steps[goal][:12]}, {len(steps)} steps")
-    return 0, {"exit_code": 0, "recipe": build.name, "goal": goal, "key": steps[goal], "pin": str(path)}
+    path = pins.pin(Store(store_root(project)), build.name, goal, key, steps)
+    console.print(f"pinned: {build.name} {key[:12]}, {len(steps)} steps")
+    return 0, {"exit_code": 0, "recipe": build.name, "goal": goal, "key": key, "pin": str(path)}
 
 
 def _unpin(arguments: Arguments, project: Path, console: Console) -> Answer:
     build, goal = _build(arguments, project)
-    key = build.key(goal)
+    key = build.goal_key(goal)
     path = pins.unpin(Store(store_root(project)), build.name, key)
     console.print(f"unpinned: {build.name} {path.stem[:12]}")
     return 0, {"exit_code": 0, "recipe": build.name, "goal": goal, "key": key, "pin": str(path)}

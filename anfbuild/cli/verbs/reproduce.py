@@ -22,6 +22,8 @@ from anfbuild.cli.twice import DIFFERS, SAME, Built, Line, compare, first
 from anfbuild.engine.store import Store
 from anfbuild.errors import AnfbuildError, GateError, RecipeError, StepError, VersionError
 
+_LOCK = ".lock"
+"""Held as long as the folder is in use."""
 _GRACE_S = 20
 """What an interrupted rebuild may take to end its workers."""
 
@@ -52,10 +54,20 @@ def run(arguments: Arguments, project: Path, console: Console) -> tuple[int, dic
 
 @contextlib.contextmanager
 def _scratch(project: Path, *, keep: bool) -> Iterator[Path]:
-    """A new folder `artifacts/reproduce-XXXX`; unless it is to be kept, gone afterwards, however that comes."""
+    """A new folder `artifacts/reproduce-XXXX`; unless it is to be kept, gone afterwards, however that comes.
+
+    What killed ones left goes too: their locks are free. One that was kept has no lock.
+    """
+    from filelock import FileLock
+
+    artifacts = project / "artifacts"
     try:
-        (project / "artifacts").mkdir(exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="reproduce-", dir=project / "artifacts"))
+        artifacts.mkdir(exist_ok=True)
+        _clear(artifacts)
+        hidden = Path(tempfile.mkdtemp(prefix=".", dir=artifacts))  # until its lock is held
+        lock = FileLock(hidden / _LOCK)
+        lock.acquire()
+        folder = hidden.rename(artifacts / f"reproduce-{hidden.name[1:]}")
     except OSError as error:
         raise StepError(
             f"no folder can be made to build in: {error.strerror or error}",
@@ -65,8 +77,20 @@ def _scratch(project: Path, *, keep: bool) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        if not keep:
+        if keep:
+            (folder / _LOCK).unlink(missing_ok=True)
+        else:
             shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+
+
+def _clear(artifacts: Path) -> None:
+    """Remove the folders of reproductions that were killed."""
+    from filelock import FileLock, Timeout
+
+    for file in artifacts.glob(f"reproduce-*/{_LOCK}"):
+        with contextlib.suppress(OSError, Timeout), FileLock(file, timeout=0):
+            shutil.rmtree(file.parent, ignore_errors=True)
 
 
 def _rebuild(overrides: Sequence[str], project: Path, folder: Path, *, to_stderr: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from anfbuild.cli.build import make, store_root
 from anfbuild.cli.console import Console
 from anfbuild.cli.located import located
 from anfbuild.cli.single import single_recipe
+from anfbuild.engine.run import Build
 from anfbuild.engine.store import Store
 from anfbuild.engine.why import Earlier, Explanation, Reason, explain
 from anfbuild.errors import AnfbuildError, RecipeError, did_you_mean
@@ -25,25 +26,43 @@ _MOST = 3
 
 
 def run(arguments: Arguments, project: Path, console: Console) -> tuple[int, dict[str, Any]]:
-    """Explain the step that the command line names. Raises RecipeError, VersionError."""
+    """Explain the step that the command line names. Of a step that each component has, all are explained.
+
+    Raises RecipeError, VersionError.
+    """
     (step,) = arguments.words
     _check(step)
     recipe = single_recipe(arguments, project)
     try:
         build = make(recipe, project, lambda _: None)
         try:
-            found = explain(build, Store(store_root(project)), step)
+            store = Store(store_root(project))
+            found = [explain(build, store, member) for member in _members(build, step)]
         finally:
             build.close()
     except AnfbuildError as error:
         raise located(error, recipe) from error
+    for explanation in found:
+        _tell(explanation, console)
+    documents = [document(explanation) for explanation in found]
+    return 0, documents[0] if found[0].step == step else {"step": step, "components": documents}
+
+
+def _members(build: Build, step: str) -> list[str]:
+    try:
+        return build.members(step)
+    except RecipeError as error:
+        error.where = "command line"
+        raise
+
+
+def _tell(found: Explanation, console: Console) -> None:
     for line in words(found):
         console.print(line)
     if len(found.reasons) > 1:
         console.table([(f"  {reason.step}", difference(reason)) for reason in found.reasons])
     if found.reasons and found.against is not None:
         console.print(f"compared with its result {_result(found.against)}")
-    return 0, document(found)
 
 
 def words(found: Explanation) -> Iterable[str]:
@@ -120,7 +139,7 @@ def _check(step: str) -> None:
     """Refuse an unknown step before anything is composed. Raises RecipeError."""
     from anfbuild.steps import GRAPH
 
-    if step not in GRAPH:
+    if step.partition("[")[0] not in GRAPH:
         raise RecipeError(
             f"there is no step {step!r}",
             where="command line",

@@ -3,20 +3,12 @@ endpoint come from each one's own environment variables."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 
-import obstore
-from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
-from obstore.store import from_url
-
 from anfbuild.engine.remote.remote import RemoteError, WrongBytesError, collect, receive
-
-_ABSENT = (NotFoundError, FileNotFoundError)
-"""The library raises the one or the other, as its version likes."""
+from anfbuild.objects import ABSENT, ObjectError, obstore, open_store, told
 
 
 class ObjectRemote:
@@ -25,16 +17,7 @@ class ObjectRemote:
     def __init__(self, url: str, *, allow_http: bool = False) -> None:
         self._url = url
         with _told():
-            self._store = from_url(
-                url,
-                client_options={
-                    "connect_timeout": "2s",
-                    "read_timeout": "10s",
-                    "timeout": "1h",
-                    "allow_http": allow_http,
-                },
-                retry_config={"max_retries": 1, "retry_timeout": timedelta(seconds=10)},
-            )
+            self._store = open_store(url, allow_http=allow_http)
 
     @property
     def name(self) -> str:
@@ -44,7 +27,7 @@ class ObjectRemote:
         with _told():
             try:
                 return collect(bytes(chunk) for chunk in obstore.get(self._store, f"ac/{key}"))
-            except _ABSENT:
+            except ABSENT:
                 return None
 
     def put_action(self, key: str, data: bytes) -> None:
@@ -55,14 +38,14 @@ class ObjectRemote:
         with _told():
             try:
                 return bool(obstore.head(self._store, f"cas/{sha}")["size"] == size)
-            except _ABSENT:
+            except ABSENT:
                 return False
 
     def get_blob(self, sha: str, size: int, destination: Path) -> bool:
         with _told():
             try:
                 answer = obstore.get(self._store, f"cas/{sha}")
-            except _ABSENT:
+            except ABSENT:
                 return False
             if answer.meta["size"] != size:
                 raise WrongBytesError(f"bytes that are not those of {sha[:12]}")
@@ -76,13 +59,8 @@ class ObjectRemote:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """The library's errors in a few words of ours: its own repeat requests and answers."""
     try:
-        yield
-    except (PermissionDeniedError, PermissionError):
-        raise RemoteError("permission denied") from None
-    except UnauthenticatedError:
-        raise RemoteError("the credentials are missing or refused") from None
-    except BaseError as error:
-        status = re.search(r"\b[45]\d\d\b(?= [A-Z])", str(error))
-        raise RemoteError(f"status {status[0]}" if status else "the object store cannot be asked") from None
+        with told():
+            yield
+    except ObjectError as error:
+        raise RemoteError(str(error)) from None

@@ -7,6 +7,7 @@ opened. So settings may be sent to a worker process. Nothing of them enters a ke
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,7 +55,7 @@ def read(environ: Mapping[str, str], project: Path, *, url: str | None = None, p
     A relative folder starts at `project`. Raises RecipeError: no remote to push to, or a value that cannot be.
     """
     where = URL if url is None else "--remote"
-    text = environ.get(URL, "") if url is None else url
+    text = (environ.get(URL, "") if url is None else url).strip()
     write = _switch(environ, WRITE) or push
     wait_s = _seconds(environ)
     if not text:
@@ -72,7 +73,7 @@ def read(environ: Mapping[str, str], project: Path, *, url: str | None = None, p
 def _checked(text: str, where: str, project: Path) -> str:
     found = _SCHEME.match(text)
     if found is None:
-        return str((project / Path(text).expanduser()).absolute())
+        return str((project / os.path.expanduser(text)).absolute())  # noqa: PTH111  # never raises
     if (scheme := found[1].lower()) not in (*HTTP, *OBJECTS, "file"):
         raise RecipeError(f"there is no kind of remote {scheme!r}", where=where, choices=CHOICES)
     try:

@@ -13,7 +13,7 @@ from anfbuild.graph.execute import Session
 from anfbuild.graph.rewrite import Expansion, Replacements
 from anfbuild.graph.shapes import infer, known_shapes
 
-_RIGHT = (
+RIGHT = (
     ("asymmetric", "floor"),
     ("half_pixel", "round_prefer_floor"),
     ("half_pixel", "round_prefer_ceil"),
@@ -29,7 +29,7 @@ another (up to 253 steps of 8 bits off), or leaves to the CPU."""
 def run(model: onnx.ModelProto) -> PassResult:
     """Requires opset 13, static input shapes and constants to be initializers.
 
-    Ensures that a nearest Resize is in a mode of _RIGHT: where one takes the same samples for these sizes, it takes
+    Ensures that a nearest Resize is in a mode of RIGHT: where one takes the same samples for these sizes, it takes
     its place, else a Gather of each axis does. The same numbers. What stays is noted: crops, kept aspect ratios,
     computed sizes; and what the HTP leaves to the CPU or was never checked on: antialiasing, cubic but of factor 2.
     """
@@ -48,7 +48,7 @@ def run(model: onnx.ModelProto) -> PassResult:
         if mode != "nearest":
             doubt = _doubt(node, mode, ends)
             notes += [f"{name} stays: {doubt}"] if doubt else []
-        elif _modes(node) not in _RIGHT:
+        elif _modes(node) not in RIGHT:
             resizing = _resizing(index, node, *ends)
             if isinstance(resizing, str):
                 notes.append(f"{name} stays, the HTP may compute it wrongly: {resizing}")
@@ -131,7 +131,7 @@ def _resizing(
 
 def _rewrite(index: GraphIndex, node: onnx.NodeProto, axes: list[_Axis], replacements: Replacements) -> None:
     wanted = [axis.samples(_modes(node)) for axis in axes]
-    for modes in _RIGHT:
+    for modes in RIGHT:
         if all(np.array_equal(axis.samples(modes), samples) for axis, samples in zip(axes, wanted, strict=True)):
             names = ("coordinate_transformation_mode", "nearest_mode")
             kept = [entry for entry in node.attribute if entry.name not in names]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx
 
-from anfbuild.graph.edit import GraphIndex, PassResult, remove_nodes, text_attribute
+from anfbuild.graph.edit import GraphIndex, PassResult, remove_at, text_attribute
 from anfbuild.graph.linear import OPERATIONS, Affine, Linear, linear
 from anfbuild.graph.normalization import batchnorm
 from anfbuild.graph.provenance import Carrier, inherit
@@ -46,7 +46,7 @@ def run(model: onnx.ModelProto) -> PassResult:
     # The last of a chain first: only then is the one before it a neighbour.
     folded |= {p for p, node in reversed(nodes) if p not in folded and folding.into_reader(node)}
     folding.hand_on_sources()
-    remove_nodes(model.graph, folded)
+    remove_at(model.graph.node, folded)
     return PassResult("fold_affine", len(folded), [f"folded {len(folded)} nodes"] if folded else [])
 
 

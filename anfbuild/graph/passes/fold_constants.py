@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from anfbuild.errors import StepError
-from anfbuild.graph.edit import PassResult, constants, remove_nodes, subgraphs, used_names
+from anfbuild.graph.computed_shapes import computed
+from anfbuild.graph.edit import PassResult, constants, remove_at, subgraphs, used_names
 from anfbuild.graph.execute import Session
 from anfbuild.graph.large import is_left_out, stated_bytes
 from anfbuild.graph.provenance import Carrier, inherit
-from anfbuild.graph.shapes import infer, known_shapes, known_types
+from anfbuild.graph.shapes import infer, known_shapes, known_types, shape_value
 
 # Another run gives another value.
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
@@ -26,6 +28,8 @@ _QUANTIZATION = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 LARGEST_RESULT = 64 * 2**20
 """Bytes. A larger result stays computed, unless it is no larger than what it is computed from: a few numbers can say
 "a tensor of gigabytes", where a transposed weight only takes the place of another."""
+ROUNDS = 3
+"""Of inferring and folding, before all levels that are left are walked once."""
 BATCH = 256 * 2**20
 """Bytes. What is folded at once is in memory several times, and one model has several gigabytes of such weights."""
 
@@ -40,9 +44,12 @@ def run(model: onnx.ModelProto) -> PassResult:
     that is a string or sparse tensor.
     """
     lifted = _lift(model)
-    folded = 0
+    folded = rounds = 0
     while step := _fold_shapes(model) + _fold_ready(model):
         folded += step
+        rounds += 1
+        if rounds == ROUNDS:  # one a level of shapes that are computed from shapes: now all levels at once
+            folded += _replace(model, computed(model, _is_foldable, functools.partial(_compute, model)))
     notes = [f"lifted {lifted} Constant nodes"] * bool(lifted) + [f"folded {folded} nodes"] * bool(folded)
     return PassResult("fold_constants", lifted + folded, notes)
 
@@ -56,7 +63,7 @@ def _lift(model: onnx.ModelProto) -> int:
             tensor.CopyFrom(_tensor_of(node))
             inherit(tensor, [node])
             lifted.append(position)
-    remove_nodes(model.graph, lifted)
+    remove_at(model.graph.node, lifted)
     return len(lifted)
 
 
@@ -90,15 +97,17 @@ def _fold_shapes(model: onnx.ModelProto) -> int:
     if not wanted:
         return 0
     shapes = known_shapes(infer(model))
-    values = {node.output[0]: _shape_value(node, shapes[node.input[0]]) for node in wanted if node.input[0] in shapes}
+    values = {node.output[0]: shape_value(node, shapes[node.input[0]]) for node in wanted if node.input[0] in shapes}
     return _replace(model, values)
 
 
-def _shape_value(node: onnx.NodeProto, shape: tuple[int, ...]) -> np.ndarray:
-    if node.op_type == "Size":
-        return np.array(np.prod(shape, dtype=np.int64))
-    bounds = {entry.name: int(entry.i) for entry in node.attribute}
-    return np.array(shape[bounds.get("start", 0) : bounds.get("end", len(shape))], np.int64)
+def _compute(
+    model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], tensors: Sequence[onnx.TensorProto]
+) -> dict[str, np.ndarray]:
+    """All that `nodes` make of the constants `tensors`."""
+    part = _returning_all(model, nodes)
+    part.graph.initializer.extend(tensors)
+    return Session(part).run({})
 
 
 def _fold_ready(model: onnx.ModelProto) -> int:
@@ -174,12 +183,8 @@ def _is_foldable(node: onnx.NodeProto) -> bool:
 def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto], *, values: bool = True) -> onnx.ModelProto:
     """A model of `nodes` and the initializers that they read, which returns all that they make. Without `values`, the
     large initializers are inputs."""
-    outputs = [name for node in nodes for name in node.output if name]
     read = {name for node in nodes for name in node.input}
-    part = onnx.ModelProto(ir_version=model.ir_version)
-    part.opset_import.extend(model.opset_import)
-    part.graph.name = "constants"
-    part.graph.node.extend(nodes)
+    part = _returning_all(model, nodes)
     for tensor in model.graph.initializer:
         if tensor.name not in read:
             continue
@@ -187,6 +192,16 @@ def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto], *, values: bool =
             part.graph.initializer.append(tensor)
         else:
             part.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+    return part
+
+
+def _returning_all(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> onnx.ModelProto:
+    """A model of `nodes` that returns all that they make, without any constants."""
+    part = onnx.ModelProto(ir_version=model.ir_version)
+    part.opset_import.extend(model.opset_import)
+    part.graph.name = "constants"
+    part.graph.node.extend(nodes)
+    outputs = (name for node in nodes for name in node.output if name)
     part.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)  # the runtime infers their types
     return part
 
@@ -209,7 +224,7 @@ def _replace(model: onnx.ModelProto, values: Mapping[str, np.ndarray]) -> int:
                 tensor = graph.initializer.add()
                 tensor.CopyFrom(numpy_helper.from_array(np.asarray(values[name]), name))
                 inherit(tensor, _origins(name, makers, known))
-    remove_nodes(graph, doomed)
+    remove_at(graph.node, doomed)
     return len(doomed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from anfbuild.graph.edit import PassResult, remove_nodes, used_names
+from anfbuild.graph.edit import PassResult, remove_at, used_names
 
 
 def run(model: onnx.ModelProto) -> PassResult:
@@ -20,9 +20,8 @@ def run(model: onnx.ModelProto) -> PassResult:
             needed.update(used_names(node))
         else:
             dead.append(position)
-    remove_nodes(graph, dead)
+    remove_at(graph.node, dead)
     unused = [position for position, tensor in enumerate(graph.initializer) if tensor.name not in needed]
-    for position in reversed(unused):
-        del graph.initializer[position]
+    remove_at(graph.initializer, unused)
     notes = [f"removed {len(dead)} nodes and {len(unused)} initializers"] if dead or unused else []
     return PassResult("remove_dead", len(dead) + len(unused), notes)

@@ -12,7 +12,7 @@ from anfbuild.graph.edit import (
     constants,
     count_uses,
     list_attribute,
-    remove_nodes,
+    remove_at,
     rename_uses,
     subgraphs,
 )
@@ -76,7 +76,7 @@ class _Removal:
                 self._makers.update(dict.fromkeys((name for name in node.output if name), node))
         rename_uses(self._graph.node, self._renamed)
         self._hand_on_sources()
-        remove_nodes(self._graph, removed)
+        remove_at(self._graph.node, removed)
         return len(removed) + inner_removed
 
     def _merge_transposes(self, node: onnx.NodeProto) -> None:

@@ -21,6 +21,14 @@ from anfbuild.sources.readers import FORMATS, find_format, read
         ("net.ONNX", b"anything", "onnx"),
         ("net.tflite", b"anything", "tflite"),
         ("net.pt2", b"PK", "torch"),
+        ("net.h5", b"\x89HDF\r\n\x1a\n", "keras"),
+        ("net.hdf5", b"\x89HDF\r\n\x1a\n", "keras"),
+        ("net.keras", b"PK\x03\x04", "keras"),
+        ("net.tar", b"anything", "saved_model"),
+        ("net.tar.gz", b"\x1f\x8b", "saved_model"),
+        ("net.tgz", b"\x1f\x8b", "saved_model"),
+        ("saved_model.pb", b"anything", "saved_model"),
+        ("model.module.json", b"{}", "module"),
         ("net.onnx", b"\x1c\0\0\0TFL3", "tflite"),
     ],
 )
@@ -30,14 +38,18 @@ def test_content_and_suffix_tell_the_format(tmp_path: Path, name: str, content: 
 
 
 def test_an_unknown_format_names_those_that_can_be_read(tmp_path: Path) -> None:
-    for name, remedy in (("net.h5", "TFLiteConverter"), ("net.pt", "torch.export.save"), ("net.x", "right file")):
+    for name, remedy in (
+        ("net.safetensors", "weights alone"),
+        ("net.weights.h5", "weights alone"),
+        ("net.x", "right file"),
+    ):
         (tmp_path / name).write_bytes(b"\x89HDF")
         with pytest.raises(StepError, match="none of the formats") as caught:
             read(tmp_path / name)
         assert caught.value.where == str(tmp_path / name)
         assert caught.value.choices == list(FORMATS.values())
         assert remedy in (caught.value.remedy or "")
-    with pytest.raises(StepError, match="a folder is none") as caught:
+    with pytest.raises(StepError, match=r"a folder without saved_model\.pb is none") as caught:
         read(tmp_path)
     assert "source.file" in (caught.value.remedy or "")
     with pytest.raises(StepError, match="cannot be read"):

@@ -18,7 +18,7 @@ def test_without_pytorch_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     path = tmp_path / "m.pt2"
     path.write_bytes(b"PK\x03\x04")
-    with pytest.raises(StepError, match="needs PyTorch") as caught:
+    with pytest.raises(StepError, match="needs PyTorch to be read; not installed: torch, onnxscript") as caught:
         read(path)
     assert caught.value.where == str(path)
     assert "pip install 'anfbuild[torch]'" in (caught.value.remedy or "")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from anfbuild import confined, worker
 from anfbuild.errors import StepError
-from anfbuild.qnn import process, worker
 
 Interpreter = Callable[[str], None]
 
@@ -31,7 +31,7 @@ time.sleep(60)
 @pytest.fixture
 def interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Interpreter:
     """Puts a script in the place of the worker's interpreter, and temporary folders under `tmp_path`/temporary."""
-    real = process.sys.executable
+    real = confined.sys.executable
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
 
@@ -39,14 +39,14 @@ def interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Interpreter:
         script = tmp_path / "interpreter"
         script.write_text(f"#!{real}\n{code.replace('PIDS', str(tmp_path / 'pids'))}")
         script.chmod(0o755)
-        monkeypatch.setattr(process.sys, "executable", str(script))
+        monkeypatch.setattr(confined.sys, "executable", str(script))
 
     return stand_in
 
 
 def run(*, timeout_s: float = 30.0, memory_gb: float = 1.0) -> dict[str, object]:
-    with process.private_folder() as folder:
-        return process.run(folder, "compile", {}, timeout_s=timeout_s, memory_gb=memory_gb)
+    with confined.private_folder("toy") as folder:
+        return confined.run(folder, "toy", "compile", {}, name="toy", timeout_s=timeout_s, memory_gb=memory_gb)
 
 
 def assert_nothing_left(tmp_path: Path) -> None:
@@ -104,10 +104,10 @@ def test_a_worker_of_an_interrupted_build_is_killed(interpreter: Interpreter, tm
 
 
 def test_a_crash_is_told_with_the_signal_and_the_last_words(interpreter: Interpreter) -> None:
-    interpreter("import os, sys\nprint('vendor: out of tiles', file=sys.stderr, flush=True)\nos.abort()")
+    interpreter("import os, sys\nprint('library: out of tiles', file=sys.stderr, flush=True)\nos.abort()")
     with pytest.raises(StepError, match="SIGABRT") as error:
         run()
-    assert "vendor: out of tiles" in error.value.what
+    assert "library: out of tiles" in error.value.what
 
 
 @pytest.mark.parametrize("response", ["", "not JSON", "[]"])
@@ -124,10 +124,16 @@ def test_the_request_reaches_the_worker_and_the_response_comes_back(interpreter:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a worker is bound to its parent on Linux alone")
 def test_a_worker_whose_parent_is_gone_ends_before_it_imports_anything(tmp_path: Path) -> None:
-    (tmp_path / process.REQUEST).write_text('{"task": "none"}')
+    (tmp_path / worker.REQUEST).write_text('{"task": "none"}')
     command = [sys.executable, "-P", "-X", "importtime", worker.__file__]
     orphan, kept = (
-        subprocess.run([*command, str(pid)], cwd=tmp_path, env=dict(os.environ), capture_output=True, check=False)
+        subprocess.run(
+            [*command, str(pid), "anfbuild.qnn.session"],
+            cwd=tmp_path,
+            env=dict(os.environ),
+            capture_output=True,
+            check=False,
+        )
         for pid in (os.getpid() + 1, os.getpid())
     )
     assert orphan.returncode == 1
@@ -149,11 +155,11 @@ def test_what_killed_builds_left_is_removed_and_nothing_else(
     temporary, elsewhere = tmp_path / "temporary", tmp_path / "elsewhere"
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     temporary.mkdir()
-    with process.private_folder() as first:
+    with confined.private_folder("toy") as first:
         own = first.name.removesuffix(f"{os.getpid()}-{first.name.rpartition('-')[2]}")
     orphan = temporary / f"{own}{dead_pid}-abc"
     kept = [f"{own}{os.getpid()}-abc", f"{own}{os.getppid()}-abc", f"anfbuild-{dead_pid}-abc"]
-    kept += [f"{own}x-abc", f"{own}{10**30}-abc", f"anfbuild-qnn-1-{dead_pid}-abc"]
+    kept += [f"{own}x-abc", f"{own}{10**30}-abc", f"anfbuild-toy-1-{dead_pid}-abc"]
     for folder in (orphan, elsewhere, *(temporary / name for name in kept)):
         folder.mkdir(parents=True)
         (folder / "model.bin").write_bytes(b"0")
@@ -162,7 +168,7 @@ def test_what_killed_builds_left_is_removed_and_nothing_else(
     link.symlink_to(elsewhere)
     file = temporary / f"{own}{dead_pid}-file"
     file.touch()
-    with process.private_folder() as mine:
+    with confined.private_folder("toy") as mine:
         assert mine.name.startswith(f"{own}{os.getpid()}-")
         assert {path.name for path in temporary.iterdir()} == {mine.name, link.name, file.name, *kept}
     assert (elsewhere / "model.bin").exists()

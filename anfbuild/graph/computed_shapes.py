@@ -1,0 +1,116 @@
+"""Shapes that are computed from shapes, level by level, in one walk.
+
+onnx's inference sees through the common arithmetic on shapes; what it does not (a Cast to float, a Floor) has to be
+computed before it can go on, and to infer the whole model once a level costs the square of their number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from anfbuild.graph.edit import constants, subgraphs
+from anfbuild.graph.shapes import is_known, shape_value
+
+_MOST = 2**16
+"""Bytes. Larger constants are no shapes, and are left to others."""
+
+Compute = Callable[[Sequence[onnx.NodeProto], Sequence[onnx.TensorProto]], dict[str, np.ndarray]]
+"""Nodes, and the constants that they read -> all that the nodes make."""
+
+
+def computed(
+    model: onnx.ModelProto, is_foldable: Callable[[onnx.NodeProto], bool], compute: Compute
+) -> dict[str, np.ndarray]:
+    """The values that follow from static input shapes and small constants, wherever a later shape depends on them.
+
+    What cannot be inferred is left out, with all that depends on it.
+    """
+    return _Walk(model, is_foldable, compute).run()
+
+
+class _Walk:
+    def __init__(self, model: onnx.ModelProto, is_foldable: Callable[[onnx.NodeProto], bool], compute: Compute) -> None:
+        self._graph = model.graph
+        self._opsets = list(model.opset_import)
+        self._versions = {entry.domain: entry.version for entry in model.opset_import}
+        self._is_foldable = is_foldable
+        self._compute = compute
+        self._constants = {n: t for n, t in constants(model.graph).items() if t.ByteSize() <= _MOST}
+        self._types = {value.name: value.type for value in model.graph.input}
+        for tensor in model.graph.initializer:
+            self._types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+        self._waiting: dict[str, onnx.NodeProto] = {}
+        """Value -> the node that would make it of constants, where nothing has asked for it yet."""
+        self._order: dict[str, int] = {}
+        """First value of a node that waits -> how many did before it."""
+        self._values: dict[str, np.ndarray] = {}
+
+    def run(self) -> dict[str, np.ndarray]:
+        for node in self._graph.node:
+            self._visit(node)
+        return self._values
+
+    def _visit(self, node: onnx.NodeProto) -> None:
+        if node.op_type in ("Shape", "Size") and node.domain == "":
+            kind = self._types.get(node.input[0])
+            if kind is not None and is_known(kind):
+                sizes = [dim.dim_value for dim in kind.tensor_type.shape.dim]
+                self._add(node.output[0], shape_value(node, sizes))
+                return
+        ready = all(name in self._constants or name in self._waiting for name in node.input if name)
+        waits = ready and self._is_foldable(node)
+        if not waits:
+            self._evaluate([name for name in node.input if name in self._waiting])
+        types = self._infer(node)
+        self._types.update(types)
+        if waits and len(types) == len(node.output) and all(_bytes(kind) <= _MOST for kind in types.values()):
+            self._waiting.update(dict.fromkeys(types, node))
+            self._order[node.output[0]] = len(self._order)
+
+    def _infer(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
+        reads = [name for name in node.input if name]
+        if any(subgraphs(node)) or not all(name in self._types for name in reads):
+            return {}
+        try:
+            schema = onnx.defs.get_schema(node.op_type, self._versions.get(node.domain, 1), node.domain)
+            types = {name: self._types[name] for name in reads}
+            data = {name: self._constants[name] for name in reads if name in self._constants}
+            found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._opsets)
+        except (onnx.defs.SchemaError, onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+            return {}
+        return {name: kind for name, kind in found.items() if is_known(kind)}
+
+    def _evaluate(self, names: Sequence[str]) -> None:
+        """Compute what waits and leads to `names`."""
+        nodes: dict[str, onnx.NodeProto] = {}
+        open_names = list(names)
+        while open_names:
+            node = self._waiting[open_names.pop()]
+            nodes[node.output[0]] = node
+            open_names += [n for n in node.input if n in self._waiting and self._waiting[n].output[0] not in nodes]
+        if not nodes:
+            return
+        in_order = sorted(nodes.values(), key=lambda node: self._order[node.output[0]])
+        read = {name for node in in_order for name in node.input if name in self._constants}
+        for name, value in self._compute(in_order, [self._constants[name] for name in sorted(read)]).items():
+            self._add(name, value)
+
+    def _add(self, name: str, value: np.ndarray) -> None:
+        self._waiting.pop(name, None)
+        self._values[name] = value
+        self._constants[name] = numpy_helper.from_array(np.asarray(value), name)
+        kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+        self._types[name] = helper.make_tensor_type_proto(kind, list(value.shape))
+
+
+def _bytes(kind: onnx.TypeProto) -> int:
+    tensor = kind.tensor_type
+    size: int = helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize * math.prod(
+        dim.dim_value for dim in tensor.shape.dim
+    )
+    return size

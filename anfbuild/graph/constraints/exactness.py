@@ -1,0 +1,140 @@
+"""What the HTP accepts without a word and computes wrongly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from anfbuild.graph.constraints.rule import Hit, Severity, rule
+from anfbuild.graph.constraints.scene import Node, Scene
+from anfbuild.graph.passes.exact_resize import RIGHT
+
+_CHANNELS = 1
+
+
+@rule(
+    Severity.ERROR,
+    consequence="Quantized per tensor, the result is too small wherever its scale is below the input's: a gain of 0.17 "
+    "was seen for weights up to 0.1, and nothing warns.",
+    remedy="Choose a scheme with weights per channel (quantization=int8_per_channel), or write a Mul.",
+    mended_by="lower_depthwise",
+)
+def depthwise_1x1(scene: Scene) -> Iterator[Hit]:
+    """A depthwise convolution whose kernel has one element: the HTP computes it wrongly with weights per tensor."""
+    for node in scene.live("Conv"):
+        weights = scene.shapes.get(node.input(1))
+        groups = node.attributes.get("group", 1)
+        if weights is None or groups < 2 or weights[0] != groups or any(size != 1 for size in weights[1:]):
+            continue
+        moves = any(node.attributes.get("pads", ())) or any(step != 1 for step in node.attributes.get("strides", ()))
+        mended = not moves and node.input(1) in scene.constant
+        if mended or not scene.aim.precision.per_channel:
+            why = "" if mended else "; strides, padding or computed weights keep it as it is"
+            yield Hit(node, f"{groups} channels{why}", mended)
+
+
+@rule(
+    Severity.ERROR,
+    consequence="The added channels hold garbage for some sizes (16 to 32, 8 to 16, 24 to 32, 48 to 64), and nothing "
+    "warns.",
+    remedy="Write a Concat with a constant.",
+    mended_by="lower_channel_pad",
+)
+def channel_pad(scene: Scene) -> Iterator[Hit]:
+    """A Pad that adds channels: the HTP writes garbage into them for some sizes."""
+    for node in scene.live("Pad"):
+        rank = len(scene.shapes.get(node.input(0), ()))
+        stated = node.attributes.get("pads", node.attributes.get("paddings"))
+        found = scene.value(node.input(1)) if stated is None else np.array(stated)
+        if found is None or not rank or node.input(3):
+            continue
+        added = found.reshape(2, -1)[:, _CHANNELS] if rank > _CHANNELS else np.zeros(2)
+        if (added > 0).any():
+            constant = node.attributes.get("mode", "constant") == "constant" and not (added < 0).any()
+            before = scene.shapes[node.input(0)][_CHANNELS]
+            yield Hit(node, f"{before} channels to {before + int(added.sum())}", constant)
+
+
+@rule(
+    Severity.ERROR,
+    consequence="It takes other samples than stated: up to 253 steps of 8 bits off, and nothing warns. Two forms "
+    "(asymmetric with ceil or round_prefer_floor) are left to the CPU instead.",
+    remedy="Use a mode that is right: asymmetric with floor, or half_pixel, align_corners or pytorch_half_pixel with "
+    "round_prefer_floor.",
+    mended_by="exact_resize",
+)
+def nearest_resize(scene: Scene) -> Iterator[Hit]:
+    """A nearest Resize in a mode that the HTP ignores."""
+    for node in scene.live("Resize"):
+        # Opset 10 has no modes: the upgrade states them, right ones where it enlarges.
+        if scene.opset < 11 or node.attributes.get("mode", "nearest") != "nearest":
+            continue
+        coordinates = node.attributes.get("coordinate_transformation_mode", "half_pixel")
+        rounding = node.attributes.get("nearest_mode", "round_prefer_floor")
+        if (coordinates, rounding) in RIGHT:
+            continue
+        kept = coordinates == "tf_crop_and_resize" or node.attributes.get("keep_aspect_ratio_policy", "stretch") != (
+            "stretch"
+        )
+        static = node.input(0) in scene.shapes and node.outputs[0] in scene.shapes
+        yield Hit(node, f"{coordinates} with {rounding}", static and not kept)
+
+
+@rule(
+    Severity.ERROR,
+    consequence="The sum is off by up to 52 steps in 8 bits and 13,000 in 16, and nothing warns.",
+    remedy="Fold the constant into the convolution's bias.",
+    mended_by="fold_affine",
+)
+def convtranspose_add(scene: Scene) -> Iterator[Hit]:
+    """A ConvTranspose with an Add of a constant per channel behind it: the HTP computes the pair wrongly."""
+    for node in scene.live("ConvTranspose"):
+        readers = [reader for reader in scene.readers.get(node.outputs[0], ()) if reader.op_type == "Add"]
+        for reader in readers:
+            constant = next((name for name in reader.inputs if name in scene.constant), None)
+            if constant is not None and _is_per_channel(scene, node, constant):
+                folds = scene.sole_reader(node.outputs[0]) is reader and node.input(1) in scene.constant
+                yield Hit(node, f"Add {reader.label}", folds)
+
+
+def _is_per_channel(scene: Scene, node: Node, constant: str) -> bool:
+    result, shape = scene.shapes.get(node.outputs[0]), scene.shapes.get(constant)
+    if result is None or shape is None or math.prod(shape) == 1:
+        return False
+    padded = (1,) * (len(result) - len(shape)) + shape
+    return all(size == (result[axis] if axis == _CHANNELS else 1) for axis, size in enumerate(padded))
+
+
+@rule(
+    Severity.WARNING,
+    consequence="Against the CPU the result was seen {steps} steps of 16 bits off.",
+    remedy="Watch the agreement that the report gives; with 8-bit activations it is right.",
+    steps="68 (Resize) and 276 (MatMul)",
+)
+def coarse_in_16_bits(scene: Scene) -> Iterator[Hit]:
+    """A linear Resize, or a MatMul of two activations, with 16-bit activations: the HTP computes it coarsely."""
+    if scene.aim.precision.activation_bits != 16 or not scene.aim.precision.quantized:
+        return
+    for node in scene.live("Resize", "MatMul"):
+        computed = all(name not in scene.constant for name in node.inputs[:2])
+        linear = node.attributes.get("mode", "nearest") == "linear"
+        if linear if node.op_type == "Resize" else computed:
+            yield Hit(node)
+
+
+@rule(
+    Severity.NOTE,
+    consequence="Where a CPU lacks VNNI, onnxruntime adds such products in 16 bits: 4.7 dB instead of 16.8 on a face "
+    "detector, which looks like a fault of the HTP.",
+    remedy="Set session.x64quantprecision=1 in a session of your own.",
+    mended_by="execute",
+)
+def saturating_reference(scene: Scene) -> Iterator[Hit]:
+    """Unsigned 8-bit activations times signed 8-bit weights, which saturate in a CPU session with default settings."""
+    precision = scene.aim.precision
+    if precision.quantized and precision.activation_bits == precision.weight_bits == 8 and precision.per_channel:
+        count = len(scene.live("Conv", "ConvTranspose", "Gemm"))
+        if count:
+            yield Hit(None, f"{count} nodes with weights")

@@ -1,0 +1,284 @@
+"""What rules ask about a graph, found once: nodes, who makes and reads what, constants, shapes, types, life."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import inliner, numpy_helper
+
+from anfbuild.errors import RecipeError, StepError, did_you_mean
+from anfbuild.graph.constraints.aim import Aim
+from anfbuild.graph.constraints.sizes import resolve
+from anfbuild.graph.edit import used_names
+from anfbuild.graph.shapes import OpenDimension, input_values, is_static, known_shapes, known_types, open_dimensions
+
+_SMALL = 4096
+"""Bytes of a constant from which on shape inference does not need it: it looks at sizes and axes only."""
+_READ = 2**24
+"""Bytes of a constant up to which its values are looked at."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Node:
+    """A node of the source model."""
+
+    position: int
+    label: str
+    """Its name, or "#3 Relu" (the node at position 3) where it has none of its own."""
+    op_type: str
+    domain: str
+    """"": the standard operators."""
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    reads: tuple[str, ...]
+    """`inputs` without the empty ones, and what its subgraphs capture."""
+    proto: onnx.NodeProto
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """Those that it states. Texts are str; graphs and tensors stay as they are."""
+        return {entry.name: _plain(onnx.helper.get_attribute_value(entry)) for entry in self.proto.attribute}
+
+    def input(self, index: int) -> str:
+        """The name of an input; empty where it has none."""
+        return self.inputs[index] if index < len(self.inputs) else ""
+
+
+class Scene:
+    """A source model as the rules see it."""
+
+    def __init__(
+        self, model: onnx.ModelProto, aim: Aim, shapes: Mapping[str, Sequence[int]], outputs: Sequence[str] | None
+    ) -> None:
+        """`shapes` are those of a recipe, of inputs that the model leaves open; `outputs` those that it keeps."""
+        self.aim = aim
+        self.source = model
+        structure = _structure(model)
+        self.opset = next((e.version for e in structure.opset_import if e.domain in ("", "ai.onnx")), 0)
+        self.open: list[OpenDimension] = _fix(structure, shapes)
+        """Dimensions of inputs that neither the model nor a recipe fixes. The first proposal stands in for them."""
+        self.fault: StepError | None = None
+        """Why shapes could not be inferred."""
+        try:
+            resolve(structure)
+        except StepError as error:
+            self.fault = error
+        self.structure = structure
+        """The model without what it weighs, with all shapes that could be inferred."""
+        graph = self.structure.graph
+        self.nodes = _nodes(graph)
+        self.by_type: dict[str, list[Node]] = {}
+        self.producers: dict[str, Node] = {}
+        self.readers: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            if node.domain == "":
+                self.by_type.setdefault(node.op_type, []).append(node)
+            for name in node.outputs:
+                self.producers[name] = node
+            for name in dict.fromkeys(node.reads):
+                self.readers.setdefault(name, []).append(node)
+        self.tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+        for node in self.of("Constant"):
+            value = node.attributes.get("value")
+            if isinstance(value, onnx.TensorProto):
+                self.tensors[node.outputs[0]] = value
+        self.inputs = [value.name for value in input_values(model)]
+        self.outputs = self._kept(outputs)
+        self.shapes = known_shapes(self.structure)
+        self.shapes.update((name, tuple(tensor.dims)) for name, tensor in self.tensors.items())
+        self.types = known_types(self.structure)
+        self.types.update((name, tensor.data_type) for name, tensor in self.tensors.items())
+        self.constant = self._constant_names()
+        """Every value that depends on constants and static shapes alone: the build folds it."""
+        self.alive = self._alive()
+        """Positions of the nodes that a kept output depends on."""
+        self.mended: dict[int, str] = {}
+        """Position of a node -> the pass that rewrites it, as the rules that have run so far found."""
+
+    def of(self, *op_types: str) -> list[Node]:
+        """The nodes of standard operators, in the order of the model."""
+        found = [node for op_type in op_types for node in self.by_type.get(op_type, ())]
+        return sorted(found, key=lambda node: node.position) if len(op_types) > 1 else found
+
+    def live(self, *op_types: str) -> list[Node]:
+        """The same, those alone that some work is left of: alive, and no constant."""
+        return [node for node in self.of(*op_types) if self.works(node)]
+
+    def works(self, node: Node) -> bool:
+        """Whether the node is alive and no constant."""
+        return node.position in self.alive and not self.folds(node)
+
+    def folds(self, node: Node) -> bool:
+        """Whether all that the node makes is constant."""
+        return all(name in self.constant for name in node.outputs)
+
+    def value(self, name: str) -> np.ndarray | None:
+        """The values of a constant; None where they are computed, too many to look at, or not there."""
+        tensor = self.tensors.get(name)
+        if tensor is None or not _has_data(tensor) or math.prod(tensor.dims) * 4 > _READ:
+            return None
+        try:
+            return numpy_helper.to_array(tensor)
+        except (ValueError, TypeError):  # bytes that do not fit the shape: the build refuses them by name
+            return None
+
+    def sole_reader(self, name: str) -> Node | None:
+        """The one node that reads a value, where it is no output."""
+        readers = self.readers.get(name, ())
+        return readers[0] if len(readers) == 1 and name not in self.outputs else None
+
+    def elements(self, name: str) -> int:
+        """Elements of a value; 0 where its shape is not known."""
+        return math.prod(self.shapes[name]) if name in self.shapes else 0
+
+    def bytes(self, name: str) -> int:
+        """Bytes of an activation at the scheme's width; 0 where its shape is not known."""
+        return self.elements(name) * self.aim.precision.activation_bits // 8
+
+    def neighbours(self, node: Node) -> list[Node]:
+        """The nodes that make what it reads, and those that read what it makes."""
+        before = [self.producers[name] for name in node.reads if name in self.producers]
+        return [*before, *(reader for name in node.outputs for reader in self.readers.get(name, ()))]
+
+    def sizes(self) -> onnx.ModelProto:
+        """The nodes that work is left of, each under its label, with constants that have a shape and a type alone."""
+        model = onnx.ModelProto(ir_version=self.structure.ir_version)
+        model.opset_import.extend(self.structure.opset_import)
+        graph = model.graph
+        graph.value_info.extend(v for v in self.structure.graph.value_info if v.name not in self.constant)
+        graph.input.extend(v for v in self.structure.graph.input if v.name not in self.constant)
+        for name in self.constant & self.shapes.keys():
+            kind = self.types.get(name, onnx.TensorProto.FLOAT)
+            graph.initializer.add(name=name, dims=self.shapes[name], data_type=kind)
+        known = {value.name: value for value in (*self.structure.graph.output, *self.structure.graph.value_info)}
+        graph.output.extend(known[name] for name in self.outputs if name in known)
+        for node in filter(self.works, self.nodes):
+            graph.node.append(node.proto)
+            graph.node[-1].name = node.label
+        return model
+
+    def _constant_names(self) -> set[str]:
+        fed = set(self.inputs)
+        constant = {name for name in self.tensors if name not in fed}
+        for node in self.nodes:
+            if node.domain != "" or node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial"):
+                continue
+            if (node.op_type in ("Shape", "Size") and node.input(0) in self.shapes) or constant.issuperset(node.reads):
+                constant.update(node.outputs)
+        return constant
+
+    def _kept(self, outputs: Sequence[str] | None) -> list[str]:
+        """The outputs to keep. Raises RecipeError for a name that is no tensor of the model's."""
+        own = [value.name for value in self.structure.graph.output]
+        for name in outputs or ():
+            if name not in own and name not in self.producers:
+                raise RecipeError(
+                    f"the model has no output {name!r}",
+                    where="model.outputs",
+                    choices=own,
+                    remedy=did_you_mean(name, [*own, *self.producers]).strip() or None,
+                )
+        return own if outputs is None else list(outputs)
+
+    def _alive(self) -> set[int]:
+        wanted = set(self.outputs)
+        alive = set()
+        for node in reversed(self.nodes):
+            if not wanted.isdisjoint(node.outputs):
+                alive.add(node.position)
+                wanted.update(node.reads)
+        return alive
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _nodes(graph: onnx.GraphProto) -> list[Node]:
+    taken = Counter(node.name for node in graph.node)
+    return [
+        Node(
+            position,
+            proto.name if proto.name and taken[proto.name] == 1 else f"#{position} {proto.op_type}",
+            proto.op_type,
+            "" if proto.domain == "ai.onnx" else proto.domain,
+            tuple(proto.input),
+            tuple(filter(None, proto.output)),
+            tuple(used_names(proto)),
+            proto,
+        )
+        for position, proto in enumerate(graph.node)
+    ]
+
+
+def _structure(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy without large constants, and without those whose data are missing: they stand among the inputs."""
+    small = onnx.ModelProto(ir_version=model.ir_version)
+    small.opset_import.extend(model.opset_import)
+    small.functions.extend(model.functions)
+    graph = small.graph
+    graph.name = model.graph.name
+    graph.node.extend(model.graph.node)
+    graph.input.extend(model.graph.input)
+    graph.output.extend(model.graph.output)
+    graph.value_info.extend(model.graph.value_info)
+    listed = {value.name for value in model.graph.input}
+    for tensor in model.graph.initializer:
+        if _has_data(tensor) and math.prod(tensor.dims) * 8 <= _SMALL:
+            graph.initializer.append(tensor)
+        elif tensor.name not in listed:
+            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+    return inliner.inline_local_functions(small) if small.functions else small
+
+
+def _has_data(tensor: onnx.TensorProto) -> bool:
+    """Whether the model at hand holds the values."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return False
+    fields = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
+    return bool(tensor.raw_data) or 0 in tensor.dims or any(getattr(tensor, field) for field in fields)
+
+
+def _fix(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> list[OpenDimension]:
+    """Write `shapes`, and proposals where these leave a dimension open, into the inputs. Returns what was open.
+
+    Raises RecipeError for an unknown input, and for a shape that contradicts the model.
+    """
+    values = {value.name: value for value in input_values(model)}
+    for name, shape in shapes.items():
+        if name not in values:
+            near = did_you_mean(name, values)
+            raise RecipeError(
+                f"the model has no input {name!r}", where=f"model.inputs.{name}", choices=values, remedy=near or None
+            )
+        dims = values[name].type.tensor_type.shape.dim
+        fixed = [dim.dim_value if is_static(dim) else None for dim in dims]
+        fits = len(fixed) == len(shape) and all(a in (None, b) for a, b in zip(fixed, shape, strict=True))
+        if dims and not fits:
+            text = ",".join("?" if size is None else str(size) for size in fixed)
+            raise RecipeError(
+                f"{list(shape)} does not fit the model's input, which is [{text}]",
+                where=f"model.inputs.{name}.shape",
+                remedy="Give the sizes that the model fixes, and one for each that it leaves open.",
+            )
+        if not dims:
+            values[name].type.tensor_type.shape.dim.extend(onnx.TensorShapeProto.Dimension() for _ in shape)
+        for dim, size in zip(values[name].type.tensor_type.shape.dim, shape, strict=True):
+            dim.dim_value = size
+    left = open_dimensions(model)
+    for entry in left:
+        values[entry.input].type.tensor_type.shape.dim[entry.index].dim_value = entry.proposals[-1]
+    if shapes or left:  # what is stated of inner values may hold for the open dimension alone
+        del model.graph.value_info[:]
+        for value in model.graph.output:
+            value.type.tensor_type.ClearField("shape")
+    return left

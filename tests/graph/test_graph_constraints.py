@@ -1,0 +1,285 @@
+"""What the rules find, and where nodes are said to run."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from graph_models import Builder, conv_model
+from onnx import TensorProto, helper
+
+from anfbuild.errors import RecipeError
+from anfbuild.graph.constraints import FLOAT16, RULES, Aim, Inspection, Precision, Severity, document, inspect
+
+INT8 = Precision("int8", 8, 8)
+PER_CHANNEL = Precision("int8_per_channel", 8, 8, per_channel=True)
+A16W8 = Precision("a16w8", 16, 8)
+A16W16 = Precision("a16w16", 16, 16)
+
+
+def look(model: onnx.ModelProto, precision: Precision = PER_CHANNEL, arch: str = "v75", **more: object) -> Inspection:
+    return inspect(model, Aim("chip", arch, 8, arch != "v68", precision), **more)  # type: ignore[arg-type]
+
+
+def found(result: Inspection, rule: str) -> list[tuple[str | None, str | None]]:
+    """The nodes that a rule found, each with what mends it."""
+    return [(finding.node, finding.mended_by) for finding in result.findings if finding.rule == rule]
+
+
+def one(
+    op: str, *inputs: str | np.ndarray, shape: tuple[int, ...] = (1, 8, 8, 8), **attributes: object
+) -> onnx.ModelProto:
+    """x -> the operator, called "n" -> y; arrays are constants."""
+    b = Builder()
+    names = [name if isinstance(name, str) else b.constant(name) for name in inputs]
+    b.node(op, ["x", *names], "y", name="n", **attributes)
+    return b.model({"x": shape}, {"y": None})
+
+
+def test_a_plain_model_has_no_finding_but_the_chain() -> None:
+    result = look(conv_model(), A16W8)
+    assert [finding.rule for finding in result.findings] == ["longest-chain"]
+    assert [(placed.node, placed.unit) for placed in result.placement] == [("conv", "HTP"), ("relu", "HTP")]
+    assert not result.failed
+
+
+@pytest.mark.parametrize(
+    ("model", "rule", "mended_by"),
+    [
+        (one("Erf"), "written-out-gelu", None),
+        (one("ReduceProd", axes=[2], keepdims=1), "reduce-prod", "lower_reduce_prod"),
+        (one("Einsum", "x", equation="bchw,bchw->bhw"), "einsum", "lower_einsum"),
+        (one("Einsum", "x", equation="b...,b...->b"), "einsum", None),
+        (one("Atanh"), "cpu-operator", None),
+        (one("Resize", "", np.ones(4, np.float32) * 2, mode="linear", antialias=1), "cpu-operator", None),
+    ],
+)
+def test_what_the_htp_lacks_is_found_and_said_to_be_mended_where_a_pass_does(model, rule, mended_by) -> None:
+    model.opset_import[0].version = 18 if model.graph.node[0].op_type == "Resize" else 17
+    result = look(model)
+    assert found(result, rule) == [("n", mended_by)]
+    assert result.placement[-1].unit == ("HTP" if mended_by else "CPU")
+    assert bool(result.placement[-1].reason)
+
+
+def test_a_gelu_that_is_written_out_is_fused_and_another_erf_stays() -> None:
+    b = Builder()
+    scaled = b.node("Div", ["x", b.constant(np.float32(2**0.5))])
+    sum_ = b.node("Add", [b.node("Erf", [scaled], name="gelu"), b.constant(np.float32(1))])
+    b.node("Erf", [b.node("Mul", ["x", sum_])], "y", name="bare")
+    result = look(b.model({"x": [1, 8]}, {"y": [1, 8]}))
+    assert found(result, "written-out-gelu") == [("bare", None), ("gelu", "fuse_gelu")]
+
+
+def test_the_heavy_neighbour_of_a_node_on_the_cpu_is_named() -> None:
+    b = Builder()
+    b.node("Atanh", [b.node("Conv", ["x", b.weights(4, 8, 1, 1)], name="key")], "y", name="n")
+    (finding,) = [f for f in look(b.model({"x": [1, 8, 4, 4]}, {"y": None})).findings if f.rule == "cpu-operator"]
+    assert "beside key" in finding.message
+    assert "Atanh" in finding.detail  # the compiler's own words
+
+
+@pytest.mark.parametrize(("reader", "unit"), [("Atanh", "CPU"), ("Relu", "HTP")])
+def test_a_transpose_goes_with_what_alone_reads_it(reader, unit) -> None:
+    b = Builder()
+    b.node(reader, [b.node("Transpose", [b.node("Relu", ["x"])], perm=[0, 2, 1], name="t")], "y")
+    placed = {row.node: row.unit for row in look(b.model({"x": [1, 8, 4]}, {"y": None})).placement}
+    assert placed["t"] == unit
+
+
+def test_values_of_many_dimensions_are_on_the_cpu() -> None:
+    result = look(one("Relu", shape=(1, 2, 2, 2, 2, 2)))
+    assert found(result, "cpu-operator") == [("n", None)]
+    assert "6 dimensions" in result.placement[0].reason
+
+
+@pytest.mark.parametrize("domain", ["my.domain", ""])
+def test_an_unknown_operator_is_a_finding(domain) -> None:
+    b = Builder()
+    b.nodes.append(helper.make_node("Frobnicate", ["x"], ["t"], name="odd", domain=domain))
+    b.node("Relu", ["t"], "y", name="relu")
+    result = look(b.model({"x": [1, 8]}, {"y": [1, 8]}))
+    assert found(result, "unknown-operator") == [("odd", None)]
+    assert result.failed
+    assert [placed.unit for placed in result.placement] == ["CPU", "HTP"]
+
+
+def test_local_functions_are_written_out() -> None:
+    body = helper.make_function(
+        "mine", "Twice", ["a"], ["c"], [helper.make_node("Add", ["a", "a"], ["c"])], [helper.make_opsetid("", 17)]
+    )
+    b = Builder()
+    b.nodes.append(helper.make_node("Twice", ["x"], ["y"], domain="mine"))
+    model = b.model({"x": [1, 8]}, {"y": [1, 8]})
+    model.functions.append(body)
+    model.opset_import.append(helper.make_opsetid("mine", 1))
+    assert [(placed.op_type, placed.unit) for placed in look(model).placement] == [("Add", "HTP")]
+
+
+def test_weights_may_be_missing_in_any_way() -> None:
+    model = conv_model()
+    expected = look(model)
+    for strip in (
+        lambda tensor: tensor.ClearField("raw_data"),
+        lambda tensor: tensor.external_data.add(key="location", value="gone.bin"),
+    ):
+        stripped = conv_model()
+        for tensor in stripped.graph.initializer:
+            strip(tensor)
+            if tensor.external_data:
+                tensor.ClearField("raw_data")
+                tensor.data_location = TensorProto.EXTERNAL
+        result = look(stripped)
+        assert (result.findings, result.placement) == (expected.findings, expected.placement)
+
+
+def test_sizes_that_the_graph_computes_are_followed() -> None:
+    b = Builder()
+    size = b.node("Gather", [b.node("Shape", ["x"]), b.constant(np.array(0))], axis=0)
+    target = b.node(
+        "Concat", [b.node("Unsqueeze", [size, b.constant(np.array([0]))]), b.constant(np.array([-1]))], axis=0
+    )
+    b.node("Reshape", ["x", target], "y", name="reshape")
+    result = look(b.model({"x": ["n", 2, 4]}, {"y": None}), shapes={"x": [3, 2, 4]})
+    assert [finding.rule for finding in result.findings if finding.severity is Severity.ERROR] == []
+    assert {placed.node: placed.unit for placed in result.placement}["reshape"] == "HTP"
+    assert [placed.unit for placed in result.placement].count("folded") == 4
+
+
+@pytest.mark.parametrize("op_type", ["ConstantOfShape", "Expand", "Tile"])
+def test_a_few_numbers_that_ask_for_gigabytes_are_not_computed(op_type) -> None:
+    b = Builder()
+    sizes = b.node("Mul", [b.constant(np.array([2**17, 2**17])), b.constant(np.array([1, 1]))])
+    one_ = b.constant(np.ones((1, 1), np.int64))
+    inputs = [sizes] if op_type == "ConstantOfShape" else [one_, sizes]
+    b.node("Add", ["x", b.node("Cast", [b.node(op_type, inputs)], to=TensorProto.FLOAT)], "y")
+    assert look(b.model({"x": [1, 1]}, {"y": None})).placement[-1].unit == "HTP"
+
+
+def test_a_size_that_depends_on_values_is_an_error() -> None:
+    b = Builder()
+    b.node("Cast", [b.node("NonZero", ["x"], name="n")], "y", to=TensorProto.FLOAT)
+    assert found(look(b.model({"x": [2, 8]}, {"y": None})), "dynamic-value") == [("n", None)]
+
+
+def test_a_chain_that_only_reorders_names_what_it_lies_between() -> None:
+    b = Builder()
+    value = b.node("Conv", ["x", b.weights(8, 8, 1, 1)], name="before")
+    value = b.node("Reshape", [value, b.constant(np.array([1, 2, 4, 16]))], name="r1")
+    value = b.node("Transpose", [value], perm=[0, 2, 1, 3], name="t")
+    value = b.node("Reshape", [value, b.constant(np.array([1, 8, 4, 4]))], name="r2")
+    b.node("Conv", [value, b.weights(8, 8, 1, 1)], "y", name="after")
+    (finding,) = [f for f in look(b.model({"x": [1, 8, 4, 4]}, {"y": None})).findings if f.rule == "layout-chain"]
+    assert finding.node == "r1"
+    assert "r1, t, r2" in finding.detail
+    assert "between before and after" in finding.detail
+
+
+@pytest.mark.parametrize(("precision", "nodes"), [(INT8, []), (A16W8, [("conv", None), ("relu", None)])])
+def test_an_activation_is_compared_with_the_vtcm_at_its_width(precision, nodes) -> None:
+    model = conv_model(height=3 * 2**16)  # 4 x 3 x 2^16 x 8 values
+    assert found(look(model, precision), "activation-over-vtcm") == nodes
+
+
+def test_the_longest_chain_counts_what_is_handed_on() -> None:
+    (finding,) = [finding for finding in look(conv_model()).findings if finding.rule == "longest-chain"]
+    assert finding.node == "relu"
+    assert "2 nodes, from conv to relu" in finding.detail
+
+
+def test_dead_nodes_and_heads_are_told() -> None:
+    b = Builder()
+    b.node("Relu", ["x"], "y", name="relu")
+    b.node("Sigmoid", ["y"], "head", name="spare")
+    b.node("Tanh", ["x"], name="dead")
+    model = b.model({"x": [1, 8]}, {"y": [1, 8], "head": [1, 8]})
+    assert found(look(model), "spare-output") == [("relu", None)]
+    assert found(look(model), "dead-nodes") == [(None, "remove_dead")]
+    cut = look(model, outputs=["y"])
+    assert [placed.unit for placed in cut.placement] == ["HTP", "removed", "removed"]
+    assert found(cut, "spare-output") == []
+
+
+def test_batchnorm_in_training_mode_stays() -> None:
+    b = Builder()
+    parameters = [b.positive(8) for _ in range(4)]
+    b.nodes.append(
+        helper.make_node("BatchNormalization", ["x", *parameters], ["y", "m", "v"], name="n", training_mode=1)
+    )
+    assert found(look(b.model({"x": [1, 8, 4, 4]}, {"y": None})), "unfolded-batchnorm") == [("n", None)]
+    b = Builder()
+    b.batchnorm("x", 8, "y", name="n")
+    assert found(look(b.model({"x": [1, 8, 4, 4]}, {"y": None})), "unfolded-batchnorm") == [("n", "fold_affine")]
+
+
+def test_a_loop_without_fixed_turns_is_an_error() -> None:
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Relu", ["v"], ["r"])],
+        "body",
+        [helper.make_tensor_value_info(n, k, s) for n, k, s in (("i", 7, []), ("go", 9, []), ("v", 1, [1, 8]))],
+        [helper.make_tensor_value_info("on", 9, []), helper.make_tensor_value_info("r", 1, [1, 8])],
+    )
+    b = Builder()
+    b.node("Loop", ["", b.constant(np.array(True)), "x"], "y", name="n", body=body)
+    assert found(look(b.model({"x": [1, 8]}, {"y": [1, 8]})), "unbounded-loop") == [("n", None)]
+
+
+def test_a_mask_of_the_least_float_is_told() -> None:
+    assert found(look(one("Add", np.full(8, -3.4e38, np.float32))), "unbounded-range") == [("n", None)]
+    assert found(look(one("Add", np.full(8, -50, np.float32))), "unbounded-range") == []
+
+
+def test_a_mask_that_a_softmax_alone_reads_is_clamped_by_the_build() -> None:
+    for outputs, mended in ((["y"], "clamp_masks"), (["y", "s"], None)):
+        b = Builder()
+        b.node("Add", ["x", b.constant(np.full(8, -3.4e38, np.float32))], "s", name="n")
+        b.node("Softmax", ["s"], "y", name="m", axis=-1)
+        model = b.model({"x": [1, 8]}, {name: [1, 8] for name in outputs})
+        assert found(look(model), "unbounded-range") == [("n", mended)]
+
+
+def test_what_is_coarse_in_16_bits_is_told() -> None:
+    assert found(look(one("MatMul", "x"), A16W8), "coarse-in-16-bits") == [("n", None)]
+    assert found(look(one("MatMul", "x")), "coarse-in-16-bits") == []
+    assert found(look(one("MatMul", np.ones((8, 8), np.float32)), A16W8), "coarse-in-16-bits") == []
+
+
+def test_a_float16_model_and_one_that_is_quantized_are_errors() -> None:
+    b = Builder()
+    b.node("Relu", ["x"], "y", name="n")
+    half = b.model({"x": [1, 8]}, {"y": None}, kind=TensorProto.FLOAT16)
+    assert found(look(half), "other-float") == [(None, None)]
+    b = Builder()
+    b.node("QuantizeLinear", ["x", b.constant(np.float32(1)), b.constant(np.uint8(0))], "y", name="q")
+    assert found(look(b.model({"x": [1, 8]}, {"y": None})), "quantized-already") == [("q", None)]
+
+
+def test_half_precision_needs_a_chip_that_has_it() -> None:
+    assert found(look(conv_model(), FLOAT16, "v68"), "missing-fp16") == [(None, None)]
+    assert not look(conv_model(), FLOAT16, "v75").failed
+
+
+def test_shapes_and_outputs_that_do_not_fit_are_refused() -> None:
+    for more, says in (
+        ({"shapes": {"z": [1]}}, "no input 'z'"),
+        ({"shapes": {"x": [1, 3, 9, 9]}}, "does not fit"),
+        ({"shapes": {"x": [1, 3]}}, "does not fit"),
+        ({"outputs": ["z"]}, "no output 'z'"),
+    ):
+        with pytest.raises(RecipeError, match=says):
+            look(conv_model(), **more)
+
+
+def test_a_contradiction_of_shapes_is_a_finding() -> None:
+    b = Builder()
+    b.node("Add", ["x", b.weights(3)], "y", name="n")
+    assert [f.rule for f in look(b.model({"x": [1, 8]}, {"y": None})).findings][:1] == ["contradicting-shapes"]
+
+
+def test_every_rule_has_its_texts_and_the_page_names_it() -> None:
+    page = document()
+    for name, entry in RULES.items():
+        assert entry.message.endswith("."), name
+        assert all((entry.consequence, entry.remedy)), name
+        assert f"`{name}`" in page
+        assert "{" not in entry.message + entry.consequence + entry.remedy, name
