@@ -191,7 +191,7 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None], remote:
         {**recipe.config, **found},
         Cache(store, remote),
         project=project,
-        code=_code(store.memo_file),
+        code=code_index(store.memo_file),
         notify=notify,
         private=private if parts else _private(recipe.config),
         host=host,
@@ -210,7 +210,7 @@ def _private(config: Mapping[str, Any], instance: str = "") -> set[str]:
 
 
 @functools.cache
-def _code(memo: Path) -> CodeIndex:
+def code_index(memo: Path) -> CodeIndex:
     """Our code and what was worked out about files, for all builds of this process that use the memo."""
     return CodeIndex(PACKAGE.name, PACKAGE, Memo(memo))
 

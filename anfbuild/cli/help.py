@@ -32,6 +32,11 @@ about a build
   anfbuild why STEP +recipe=NAME [KEY=VALUE ...]   would it run, and what changed since the nearest earlier build
   anfbuild reproduce +recipe=NAME [--keep]         build again from nothing, elsewhere, and compare every file
 
+before there is a recipe
+  anfbuild predict MODEL target=sm8650,sm8750 quantization=int8_per_channel,fp16 [--no-compile]
+                                               latency on each chip, with its interval; weights may be missing
+  anfbuild fit TARGET FILE [--output FILE]     a chip's costs from a CSV of model, precision, latency_ms
+
 the cache
   anfbuild cache status                        what the store holds, by recipe and by step
   anfbuild cache verify                        hash all of it; what is damaged is put aside and built again

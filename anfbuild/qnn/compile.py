@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
 
 from anfbuild.errors import StepError
-from anfbuild.qnn import context, graph_dump, logs, process, schematic, trace, verdicts
+from anfbuild.qnn import context, graph_dump, logs, operations, process, schematic, trace, verdicts
 from anfbuild.qnn.availability import unavailable
 from anfbuild.qnn.compiled import Compiled
 from anfbuild.qnn.options import Options
@@ -99,7 +100,8 @@ def _collect(model: onnx.ModelProto, work: Path, response: dict[str, object], lo
     built = context.read(work)
     groups = verdicts.read_assignment(response.get("assignment"))
     found = trace.read(_text(work / process.TRACES / _TRACE))
-    traffic = _traffic(work)
+    schematics = [_text(path) for path in sorted(work.glob("*schematic.bin"))]
+    traffic = _traffic(schematics)
     activations, constants = _data_types(work, built.graphs)
     return Compiled(
         soc_model=built.soc_model,
@@ -115,6 +117,7 @@ def _collect(model: onnx.ModelProto, work: Path, response: dict[str, object], lo
         activations=dict(sorted(activations.items())),
         constants=dict(sorted(constants.items())),
         verdicts=verdicts.join(model, groups, found, log, built.host_outputs),
+        operations=operations.join([operations.read(text) for text in schematics]) if schematics else None,
     )
 
 
@@ -125,9 +128,9 @@ def _vtcm_mb(log: logs.BuildLog) -> int:
     return int(size) // _MIB
 
 
-def _traffic(work: Path) -> Traffic | None:
+def _traffic(schematics: Sequence[str]) -> Traffic | None:
     """The sum over the schematics of all partitions."""
-    parts = [schematic.read(_text(path)) for path in sorted(work.glob("*schematic.bin"))]
+    parts = [schematic.read(text) for text in schematics]
     return sum(parts[1:], parts[0]) if parts else None
 
 

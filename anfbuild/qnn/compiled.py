@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, cast
 
 from anfbuild.errors import StepError
+from anfbuild.qnn.operations import Operation
 from anfbuild.qnn.schematic import Traffic
 
 Unit = Literal["HTP", "CPU", "folded"]
@@ -35,7 +36,7 @@ class Compiled:
     `vtcm_mb` is what the graph was given (MiB), `qnn_build` the compiler's full version. `files` maps the names of the
     context model and its binaries to their size in bytes. `traffic` (bytes of one inference) is None, with
     `traffic_reason`, where the compiler left no schematic. `activations` and `constants` count the compiled tensors by
-    data type ("ufixed8", "sfixed32", "float32", …).
+    data type ("ufixed8", "sfixed32", "float32", …). `operations` is the run list; it is large, and not in the JSON.
     """
 
     soc_model: int
@@ -51,6 +52,7 @@ class Compiled:
     activations: dict[str, int]
     constants: dict[str, int]
     verdicts: tuple[Verdict, ...]
+    operations: tuple[Operation, ...] | None = field(default=None, compare=False)
 
     @property
     def traffic_mb(self) -> dict[str, float] | None:
@@ -72,7 +74,13 @@ class Compiled:
 
     def to_json(self) -> dict[str, object]:
         """A JSON object that `from_json` reads back. Its key `traffic_mb` is for readers; it is not read."""
-        return {**asdict(self), "verdicts": [asdict(row) for row in self.verdicts], "traffic_mb": self.traffic_mb}
+        values = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "operations"}
+        return {
+            **values,
+            "traffic": None if self.traffic is None else asdict(self.traffic),
+            "verdicts": [asdict(row) for row in self.verdicts],
+            "traffic_mb": self.traffic_mb,
+        }
 
     @classmethod
     def from_json(cls, document: dict[str, object]) -> Compiled:

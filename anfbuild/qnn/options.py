@@ -34,7 +34,8 @@ OPTIMIZATIONS: tuple[int, ...] = (0, 1, 2, 3)
 class Options:
     """The target of a compile. `vtcm_mb` None leaves all of the chip's VTCM to the graph (MiB).
 
-    `performance_mode` does not change the context binary; it is the mode that a session on a device asks for.
+    `performance_mode` does not change the context binary; it is the mode that a session on a device asks for. `fp16`
+    lets a float model compute in float16, without which the HTP takes none.
     """
 
     soc_model: int
@@ -42,6 +43,7 @@ class Options:
     vtcm_mb: int | None = None
     performance_mode: str = "default"
     optimization: int = 0
+    fp16: bool = False
 
     def check(self) -> Soc:
         """The chip that these options describe; RecipeError for the first value that cannot be."""
@@ -70,6 +72,12 @@ class Options:
             )
         if isinstance(self.optimization, bool) or self.optimization not in OPTIMIZATIONS:
             raise RecipeError(f"unknown optimization level {self.optimization!r}", choices=OPTIMIZATIONS)
+        if self.fp16 and not soc.fp16:
+            raise RecipeError(
+                f"the HTP of {soc.name} does not compute in float16",
+                where="quantization.scheme",
+                remedy="Choose a quantized scheme, or another chip.",
+            )
         return soc
 
     def _check_vtcm(self, soc: Soc) -> None:
@@ -94,6 +102,8 @@ class Options:
             "htp_performance_mode": self.performance_mode,
             "htp_graph_finalization_optimization_mode": str(self.optimization),
         }
+        if self.fp16:
+            options["enable_htp_fp16_precision"] = "1"
         if self.vtcm_mb is not None:
             options["vtcm_mb"] = str(self.vtcm_mb)
         return options

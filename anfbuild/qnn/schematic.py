@@ -37,11 +37,11 @@ class Traffic:
 
 def read(text: str) -> Traffic:
     """The DRAM traffic of one graph's schematic. Raises StepError that names the section it cannot read."""
-    section = _section(text, _BANDWIDTH)
-    entries = _ENTRY.findall(section)
-    if len(entries) != section.count("{"):
+    moved = section(text, _BANDWIDTH)
+    entries = _ENTRY.findall(moved)
+    if len(entries) != moved.count("{"):
         raise StepError("the compiler's schematic has an entry of another form in section 'bandwidth_information'")
-    kinds = {int(op, 16): kind for op, kind in _MOVE.findall(_section(text, _OPS))}
+    kinds = {int(op, 16): kind for op, kind in _MOVE.findall(section(text, _OPS))}
     total = Traffic(0, 0, 0, 0)
     for op, dram_read, dram_write in entries:
         kind, came, went = kinds.get(int(op, 16)), int(dram_read), int(dram_write)
@@ -49,7 +49,8 @@ def read(text: str) -> Traffic:
     return total
 
 
-def _section(text: str, marks: tuple[str, str]) -> str:
+def section(text: str, marks: tuple[str, str]) -> str:
+    """What is between the two marks. Raises StepError where they are not there."""
     start = text.find(marks[0])
     end = text.find(marks[1], start)
     if start < 0 or end < 0:

@@ -175,6 +175,8 @@ class Rates:
     weight_gb_s: Annotated[float, Rule(above=0, maximum=1e9)] = MISSING
     fixed_ms: Annotated[float, Rule(minimum=0, maximum=1e9)] = MISSING
     fitted: list[str] = dataclasses.field(default_factory=list)
+    compiled: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Costs of what the compiler makes of a model; empty where no chip near this one was measured."""
 
 
 @dataclasses.dataclass

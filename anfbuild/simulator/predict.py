@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 import onnx
 
 from anfbuild.errors import StepError
+from anfbuild.qnn.features import Features
+from anfbuild.simulator.compiled import NEVER_FITTED, latency_ms
+from anfbuild.simulator.compiled import RESIDUAL90 as COMPILED90
 from anfbuild.simulator.modes import Mode, mode_of
 from anfbuild.simulator.rates import Rates, read_rates
 from anfbuild.simulator.roofline import RESIDUAL90, NodeCost, node_cost
@@ -78,11 +81,14 @@ def predict(
     target: Mapping[str, object],
     performance_mode: str,
     traffic: Mapping[str, float | None] | None = None,
+    features: Features | None = None,
 ) -> Prediction:
     """Predict the latency of a clean float or QDQ model (static shapes, every node named) that runs on the HTP alone.
 
     `target` is a recipe's target: `vtcm_mb` and `rates` are read (see `read_rates`). `traffic` is the compiler's count,
-    `dram_read_mb` and `dram_write_mb` in MB: an inference cannot take less than it takes to stream that.
+    `dram_read_mb` and `dram_write_mb` in MB: an inference cannot take less than it takes to stream that. With the
+    `features` of the model's compile, and costs for them in the target, they tell the latency, and the roofline only
+    how it is shared between nodes.
 
     Raises RecipeError for a bad target or an unknown mode, StepError for a model whose shapes are not static, whose
     nodes are not named, or whose figures are too large to be real.
@@ -93,15 +99,18 @@ def predict(
     costs = [node_cost(work, rates) for work in works]
     burst = rates.fixed_ms + math.fsum(cost.ms for cost in costs)
     streamed = rates.fixed_ms + _streamed_bytes(traffic) / rates.bytes_per_ms
-    ms = max(burst, streamed) * mode.likely
+    compiled = latency_ms(features, rates.compiled) if features is not None and rates.compiled else None
+    ms = (max(burst, streamed) if compiled is None else compiled) * mode.likely
     if not math.isfinite(ms):
         raise StepError("the predicted latency is not finite", where="target.rates", remedy="Check the target's rates.")
     unlisted = sorted({work.op_type for work in works if not work.known})
     precisions = sorted({work.precision for work in works if work.precision})
     doubts = _doubts(rates, mode, precisions, unlisted)
-    if streamed > burst:
+    if compiled is None and streamed > burst:
         doubts.append("bound by the compiled DRAM traffic, which the fit did not see")
-    low, high = _residual(precisions)
+    low, high = _residual(precisions, RESIDUAL90 if compiled is None else COMPILED90)
+    if not rates.fitted:
+        low, high = low / NEVER_FITTED, high * NEVER_FITTED
     return Prediction(
         total_ms=ms,
         interval90=(ms * low * mode.low / mode.likely, ms * high * mode.high / mode.likely),
@@ -130,11 +139,11 @@ def _doubts(rates: Rates, mode: Mode, precisions: Sequence[str], unlisted: Seque
     return doubts
 
 
-def _residual(precisions: Sequence[str]) -> tuple[float, float]:
+def _residual(precisions: Sequence[str], intervals: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
     """The widest of the precisions' intervals; of all intervals where one of them was never measured."""
-    measured = [RESIDUAL90[precision] for precision in precisions if precision in RESIDUAL90]
+    measured = [intervals[precision] for precision in precisions if precision in intervals]
     if not measured or len(measured) < len(precisions):
-        measured = list(RESIDUAL90.values())
+        measured = list(intervals.values())
     return min(low for low, _ in measured), max(high for _, high in measured)
 
 

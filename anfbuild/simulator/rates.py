@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 
 from anfbuild.errors import RecipeError
+from anfbuild.simulator.compiled import COSTS
 
 PRECISIONS = ("w8a8", "w8a16", "float")
 """The precisions that public measurements exist for."""
@@ -26,6 +27,8 @@ class Rates:
     """Time of an inference that does nothing: the call to the HTP and back."""
     fitted: frozenset[str]
     """The precisions whose measurements on this very chip went into these figures."""
+    compiled: Mapping[str, float]
+    """Costs of compiled work (`anfbuild.simulator.compiled.COSTS`); empty where there are none."""
 
 
 def read_rates(target: Mapping[str, object]) -> Rates:
@@ -37,7 +40,7 @@ def read_rates(target: Mapping[str, object]) -> Rates:
     rates = target.get("rates")
     if not isinstance(rates, Mapping):
         raise _refusal("target.rates", rates, "a mapping with conv_tmac_s, weight_gb_s and fixed_ms")
-    known = {"conv_tmac_s", "weight_gb_s", "fixed_ms", "fitted"}
+    known = {"conv_tmac_s", "weight_gb_s", "fixed_ms", "fitted", "compiled"}
     for key in rates:
         if key not in known:
             raise RecipeError(f"unknown key {key!r}", where=f"target.rates.{key}", choices=sorted(known))
@@ -50,7 +53,22 @@ def read_rates(target: Mapping[str, object]) -> Rates:
         bytes_per_ms=_positive(rates, "weight_gb_s", "target.rates.weight_gb_s") * 1e6,
         fixed_ms=_positive(rates, "fixed_ms", "target.rates.fixed_ms"),
         fitted=frozenset(fitted),
+        compiled=_compiled(rates.get("compiled") or {}),
     )
+
+
+def _compiled(costs: object) -> dict[str, float]:
+    if not isinstance(costs, Mapping):
+        raise _refusal("target.rates.compiled", costs, "a mapping of costs")
+    if costs and set(costs) != set(COSTS):
+        wrong = sorted(set(costs) ^ set(COSTS))[0]
+        raise RecipeError(
+            f"the cost {wrong!r} is {'unknown' if wrong in costs else 'missing'}",
+            where=f"target.rates.compiled.{wrong}",
+            choices=COSTS,
+            remedy="Give all of these, or none.",
+        )
+    return {name: _positive(costs, name, f"target.rates.compiled.{name}") for name in costs}
 
 
 def _positive(values: Mapping[str, object], key: str, where: str) -> float:

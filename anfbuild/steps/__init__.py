@@ -15,11 +15,14 @@ from anfbuild.steps.evaluate import evaluate
 from anfbuild.steps.fetch import fetch
 from anfbuild.steps.joint_package import package as joint_package
 from anfbuild.steps.joint_report import report as joint_report
+from anfbuild.steps.lower import lower
+from anfbuild.steps.outline import outline
 from anfbuild.steps.package import package
 from anfbuild.steps.plan import plan
 from anfbuild.steps.prepare import prepare
 from anfbuild.steps.quantize import quantize
 from anfbuild.steps.report import report
+from anfbuild.steps.rough import rough
 from anfbuild.steps.simulate import simulate
 
 GRAPH: dict[str, Step] = {
@@ -46,4 +49,7 @@ GRAPH: dict[str, Step] = {
 JOINT: dict[str, Step] = {step.name: step for step in (joint_package, joint_report)}
 """The steps over all components of a recipe that has several; each of these has all of `GRAPH` for itself."""
 
-__all__ = ["GRAPH", "JOINT"]
+PREDICTION: dict[str, Step] = {step.name: step for step in (outline, rough, lower)}
+"""What `anfbuild predict` needs of a model that is no recipe's."""
+
+__all__ = ["GRAPH", "JOINT", "PREDICTION"]

@@ -26,6 +26,7 @@ def prepare(job: Job[Prepare]) -> None:
     from anfbuild import placement, qnn
     from anfbuild.graph import load
     from anfbuild.qnn.compile import compile_context
+    from anfbuild.qnn.features import summarise
 
     _require_one_htp_block(read_json(job.inputs["plan"] / "plan.json"))
     if job.config.no_compiler is not None:
@@ -43,7 +44,12 @@ def prepare(job: Job[Prepare]) -> None:
     placement.write_csv(rows, job.output / "placement.csv")
     write_json(
         job.output / "prepare.json",
-        {"available": True, **compiled.to_json(), "placement": placement.summary(rows, compiled.partitions)},
+        {
+            "available": True,
+            **compiled.to_json(),
+            "placement": placement.summary(rows, compiled.partitions),
+            "features": None if compiled.operations is None else summarise(compiled.operations).to_json(),
+        },
     )
 
 

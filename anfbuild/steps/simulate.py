@@ -23,12 +23,16 @@ def simulate(job: Job[Simulate]) -> None:
     """Predict the latency on the target."""
     from anfbuild import simulator
     from anfbuild.graph import load
+    from anfbuild.qnn.features import Features
 
     config = job.config
+    prepared = read_json(job.inputs["prepare"] / "prepare.json")
+    features = prepared.get("features")
     prediction = simulator.predict(
         load(job.inputs["quantize"] / "model.onnx"),
         {"vtcm_mb": config.vtcm_mb, "rates": config.rates},
         config.mode,
-        read_json(job.inputs["prepare"] / "prepare.json").get("traffic_mb"),
+        prepared.get("traffic_mb"),
+        None if features is None else Features.from_json(features),
     )
     write_json(job.output / "simulate.json", prediction.to_json())

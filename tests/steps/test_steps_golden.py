@@ -11,6 +11,7 @@ import pytest
 
 from anfbuild.engine.key import key_values, read_slice
 from anfbuild.recipe import compose
+from anfbuild.simulator.compiled import COSTS
 from anfbuild.steps import GRAPH
 
 IMAGES = {"baseline", "calibrate", "emulate", "package"}
@@ -81,6 +82,7 @@ GOLDEN: dict[str, set[str]] = {
     "target.rates.weight_gb_s": {"simulate"},
     "target.rates.fixed_ms": {"simulate"},
     "target.rates.fitted": {"simulate"},
+    **{f"target.rates.compiled.{name}": {"simulate"} for name in COSTS},
     "backend.kind": {"plan", "package", "report"},
     "performance.mode": {"simulate", "report"},
     "versions.onnxruntime": {"package", "report"},
