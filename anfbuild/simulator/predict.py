@@ -12,10 +12,12 @@ from anfbuild.errors import StepError
 from anfbuild.qnn.features import Features
 from anfbuild.simulator.compiled import NEVER_FITTED, latency_ms
 from anfbuild.simulator.compiled import RESIDUAL90 as COMPILED90
+from anfbuild.simulator.energy import Activity
+from anfbuild.simulator.forecast import Forecast, forecast
 from anfbuild.simulator.modes import Mode, mode_of
 from anfbuild.simulator.rates import Rates, read_rates
-from anfbuild.simulator.roofline import RESIDUAL90, NodeCost, node_cost
-from anfbuild.simulator.work import workload
+from anfbuild.simulator.roofline import RESIDUAL90, NodeCost, nearest_precision, node_cost
+from anfbuild.simulator.work import Work, workload
 
 _REASONS = {
     "/latency_ms/transfer": "part of total: the rates are fitted to whole inferences, copies in and out included",
@@ -43,6 +45,8 @@ class Prediction:
     """Operators without a rule of their own, costed as movement of their bytes."""
     notes: tuple[str, ...]
     """Why it is not calibrated, and what else bends the figure."""
+    forecast: Forecast | None = None
+    """Energy and heat; None where the compiler's DRAM traffic is not known."""
 
     def to_json(self, top: int = _TOP) -> dict[str, object]:
         """Plain values for results.json, with the `top` dearest nodes. Times in ms, rounded to 1 ns."""
@@ -111,6 +115,7 @@ def predict(
     low, high = _residual(precisions, RESIDUAL90 if compiled is None else COMPILED90)
     if not rates.fitted:
         low, high = low / NEVER_FITTED, high * NEVER_FITTED
+    dram = _dram_bytes(features, traffic)
     return Prediction(
         total_ms=ms,
         interval90=(ms * low * mode.low / mode.likely, ms * high * mode.high / mode.likely),
@@ -118,7 +123,24 @@ def predict(
         nodes=tuple(sorted(costs, key=lambda cost: (-cost.ms, cost.work.name))),
         unlisted=tuple(unlisted),
         notes=tuple(doubts),
+        forecast=None if dram is None else forecast(_activity(works, dram), ms, performance_mode),
     )
+
+
+def _dram_bytes(features: Features | None, traffic: Mapping[str, float | None] | None) -> float | None:
+    """What the compiler counted of one inference."""
+    if features is not None:
+        return float(features.dram_read + features.dram_write)
+    return _streamed_bytes(traffic) or None
+
+
+def _activity(works: Sequence[Work], dram_bytes: float) -> Activity:
+    macs: dict[str, float] = {}
+    for work in works:
+        if work.macs:
+            precision = nearest_precision(work.precision or "float")
+            macs[precision] = macs.get(precision, 0.0) + work.macs
+    return Activity(macs, dram_bytes, on_chip_bytes=math.fsum(work.activation_bytes for work in works))
 
 
 def _streamed_bytes(traffic: Mapping[str, float | None] | None) -> float:

@@ -124,10 +124,20 @@ def test_compiled_traffic_is_a_floor():
     plain = predict(_model(), TARGET, "burst")
     light = predict(_model(), TARGET, "burst", {"dram_read_mb": 0.1, "dram_write_mb": None, "spill_mb": 0})
     heavy = predict(_model(), TARGET, "burst", {"dram_read_mb": 555.0, "dram_write_mb": 555.0})
-    assert light == plain
+    assert dataclasses.replace(light, forecast=None) == plain
     assert heavy.total_ms == pytest.approx(0.0525 + 20.0)
     assert not heavy.calibrated
     assert "traffic" in heavy.notes[0]
+
+
+def test_energy_is_told_where_the_compiler_counted_what_dram_moves():
+    assert predict(_model(), TARGET, "burst").forecast is None
+    little, much = (
+        predict(_model(), TARGET, "burst", {"dram_read_mb": mb, "dram_write_mb": 0.1}).forecast.energy
+        for mb in (1.0, 2.0)
+    )
+    assert little.products == pytest.approx(64 * 64 * 9 * 256 * 1.6e-9 * 1.065**2)
+    assert much.dram - little.dram == pytest.approx(0.06)
 
 
 @pytest.mark.parametrize("key", ["conv_tmac_s", "weight_gb_s", "fixed_ms"])

@@ -17,10 +17,10 @@ from anfbuild.errors import RecipeError, StepError, did_you_mean
 _DEFAULTS = {"target": "sm8650", "quantization": "int8_per_channel", "performance": "burst"}
 _SHAPE = re.compile(r"model\.inputs\.(.+)\.shape")
 _REASONS = {
-    "/energy_mj": "no public measurement of the energy of an inference exists to fit one to",
     "/memory_mb": "the cost model does not follow memory yet",
     "/blocks": "the cost model sees one block, on the HTP",
 }
+_NO_ENERGY = "energy is mostly DRAM traffic, which only the compiler tells"
 _NOT_COMPILED = "a structural estimate: the compiler was not asked"
 
 
@@ -114,7 +114,8 @@ def _predict(
         "performance_mode": mode,
         "latency_ms": round(found.total_ms, 6),
         "interval90": [round(bound, 6) for bound in found.interval90],
-        "energy_mj": None,
+        "energy_mj": None if found.forecast is None else round(found.forecast.energy.total, 6),
+        "energy": None if found.forecast is None else found.forecast.to_json(),
         "dram_mb": None if features is None else round((features.dram_read + features.dram_write) / 1e6, 6),
         "memory_mb": None,
         "blocks": None,
@@ -127,8 +128,13 @@ def _predict(
             for name, count, ms in (compiled["operations"][:10] if compiled else [])
         ],
         "notes": notes,
-        "reasons": {**_REASONS, **({} if features is not None else {"/dram_mb": why or ""})},
+        "reasons": {**_REASONS, **({} if features is not None else _unknown(why or ""))},
     }
+
+
+def _unknown(why: str) -> dict[str, str]:
+    """What only a compile tells."""
+    return {"/dram_mb": why, "/energy_mj": f"{_NO_ENERGY}; {why}", "/energy": f"{_NO_ENERGY}; {why}"}
 
 
 def _print(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
@@ -140,15 +146,20 @@ def _print(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
                 f"{row['latency_ms']:.3g}",
                 f"{row['interval90'][0]:.3g} to {row['interval90'][1]:.3g}",
                 "-" if row["dram_mb"] is None else f"{row['dram_mb']:.1f}",
+                "-" if row["energy_mj"] is None else f"{row['energy_mj']:.3g}",
                 "yes" if row["calibrated"] else "no",
             )
             for row in rows
         ],
-        headings=("target", "quantization", "ms", "90 %", "DRAM MB", "calibrated"),
+        headings=("target", "quantization", "ms", "90 %", "DRAM MB", "mJ", "calibrated"),
     )
     if len(rows) == 1:
         console.print("\ndearest nodes, as a structural estimate")
         console.table([(node["name"], node["op_type"], f"{node['ms']:.3g} ms") for node in rows[0]["nodes"]])
+    if any(row["energy_mj"] is not None for row in rows):
+        from anfbuild.simulator.forecast import ASSUMPTION
+
+        console.print(f"mJ are not calibrated: {ASSUMPTION}")
     for row in rows:
         for note in row["notes"]:
             console.print(f"{row['target']}, {row['quantization']}: {note}")
