@@ -110,6 +110,8 @@ def predict(
     unlisted = sorted({work.op_type for work in works if not work.known})
     precisions = sorted({work.precision for work in works if work.precision})
     doubts = _doubts(rates, mode, precisions, unlisted)
+    if compiled is None and rates.compiled:
+        doubts.append("a roofline in place of the costs of compiled work: there was no compile to cost")
     if compiled is None and streamed > burst:
         doubts.append("bound by the compiled DRAM traffic, which the fit did not see")
     low, high = _residual(precisions, RESIDUAL90 if compiled is None else COMPILED90)
