@@ -35,10 +35,13 @@ Inputs = Mapping[str, tuple[Sequence[int], str]]
 _AGAIN = "Save it again with torch.export.save, by the PyTorch that is here; or export it to ONNX and name that file."
 _SHAPES = "Give each of them its shape and dtype in model.inputs, and no others."
 _EXPRESSION = re.compile(r"[\w\s+*/%(),<>=!&|~.-]*")
+_SYMBOL = re.compile(r"Symbol\('(\w+)'(?:, \w+=(?:True|False))*\)")
+"""How some releases write the name of an open dimension."""
 _FUNCTIONS = (
-    "Max Min Mod Abs Pow And Or Not Eq Ne Lt Le Gt Ge floor ceiling Integer Float Rational Identity Where FloorDiv "
-    "CleanDiv CeilDiv PythonMod ModularIndexing IntTrueDiv FloatTrueDiv CeilToInt FloorToInt TruncToInt TruncToFloat "
-    "RoundToInt RoundDecimal ToFloat FloatPow PowByNatural LShift RShift"
+    "Add Mul Max Min Mod Abs Pow And Or Not Eq Ne Lt Le Gt Ge floor ceiling Integer Float Rational "
+    "Identity Where FloorDiv CleanDiv CeilDiv PythonMod ModularIndexing IntTrueDiv FloatTrueDiv CeilToInt "
+    "FloorToInt TruncToInt TruncToFloat RoundToInt RoundDecimal ToFloat FloatPow PowByNatural LShift "
+    "RShift"
 )
 """What may be called in the expressions of a program's dimensions."""
 
@@ -162,11 +165,12 @@ def _refuse_code(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if info.filename.endswith(".json"):
-                for text in _expressions(json.loads(archive.read(info))):
+                for said in _expressions(json.loads(archive.read(info))):
+                    text = _SYMBOL.sub(r"\1", said)
                     called = set(re.findall(r"(\w+)\s*\(", text))
                     if "__" in text or not _EXPRESSION.fullmatch(text) or not called <= {*_FUNCTIONS.split(" ")}:
                         raise StepError(
-                            f"the program says a dimension by {text[:80]!r}, which is no arithmetic", remedy=_AGAIN
+                            f"the program says a dimension by {said[:80]!r}, which is no arithmetic", remedy=_AGAIN
                         )
 
 

@@ -217,7 +217,8 @@ class Evil:
 
 def test_a_program_cannot_run_code(program: Path, tmp_path: Path) -> None:
     def expression(data: bytes) -> bytes:
-        return data.replace(b'"expr_str": "s', b'"expr_str": "open(chr(47)+str(1)) + s')
+        assert b'"expr_str": "' in data
+        return data.replace(b'"expr_str": "', b'"expr_str": "open(chr(47)+str(1)) + ')
 
     def inputs(_: bytes) -> bytes:
         return pickle.dumps((Evil(),))
