@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 
 from anfbuild.errors import StepError
-from anfbuild.graph import large
-from anfbuild.graph.edit import attribute
+from anfbuild.graph import growth, large
+from anfbuild.graph.edit import attribute, subgraphs
 from anfbuild.graph.model import serialize
 
 # "(op_type:Conv, node name: head/conv): [ShapeInferenceError] ..."
@@ -91,7 +91,8 @@ def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """A copy of `model` in which onnx's shape inference, values of small integer tensors included, wrote value_info.
 
     com.microsoft's QuantizeLinear and DequantizeLinear are seen through. Of a heavy model, a copy of its
-    skeleton. With `strict`, raises StepError naming the node whose shapes contradict each other.
+    skeleton. Raises StepError for a row of numbers that would take all memory (`growth`), and with `strict` one that
+    names the node whose shapes contradict each other.
     """
     if large.is_heavy(model):
         model = large.skeleton(model)
@@ -104,6 +105,9 @@ def infer(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
 def _infer(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto:
     data = serialize(model)
     try:
+        if growth.may_grow(model):
+            stated = onnx.shape_inference.infer_shapes(data)
+            growth.refuse(stated, _all_shapes(stated.graph))
         return _propagate(data, strict=strict)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
         text = " ".join(str(error).split())
@@ -124,6 +128,15 @@ def _propagate(data: bytes, *, strict: bool) -> onnx.ModelProto:
     # onnx trips over its own notes where both branches of an If read one constant. Judge without values, then infer.
     onnx.shape_inference.infer_shapes(data, strict_mode=strict)
     return onnx.shape_inference.infer_shapes(data, data_prop=True)
+
+
+def _all_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
+    """Those of its subgraphs too."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for node in graph.node:
+        for inner in subgraphs(node):
+            shapes |= _all_shapes(inner)
+    return shapes | _stated_shapes(graph)
 
 
 def _first_cause(text: str) -> str:
@@ -150,7 +163,10 @@ def shape_value(node: onnx.NodeProto, shape: Sequence[int]) -> np.ndarray:
 
 def known_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     """Name -> shape, for the values whose every dimension the model states, nothing inferred."""
-    graph = model.graph
+    return _stated_shapes(model.graph)
+
+
+def _stated_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for value in [*graph.input, *graph.value_info, *graph.output]:
         if is_known(value.type):
