@@ -78,7 +78,10 @@ class Session:
         try:
             values = self._session.run(self.outputs, dict(feeds))
         except Exception as error:  # the runtime's errors share no other base
-            raise StepError(f"the model fails on the CPU: {_message(error)}") from error
+            raise StepError(
+                f"the model fails on the CPU: {_message(error)}",
+                remedy="Mend the node that it names, or cut it off with model.outputs.",
+            ) from error
         return {name: np.asarray(value) for name, value in zip(self.outputs, values, strict=True)}
 
     def _check(self, feeds: Mapping[str, np.ndarray]) -> None:

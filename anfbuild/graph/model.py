@@ -32,7 +32,7 @@ def load(path: Path) -> onnx.ModelProto:
     model = parse(path)
     try:
         load_external_data_for_model(model, str(path.parent))
-    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+    except (OSError, ValueError, RuntimeError, onnx.checker.ValidationError) as error:
         raise StepError(
             f"the external data of the model cannot be read: {_first_line(error)}",
             where=str(path),
@@ -126,7 +126,7 @@ def check(model: onnx.ModelProto, *, where: str, full: bool = False) -> None:
 def _check_location(tensor: onnx.TensorProto, path: Path) -> None:
     location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
     folder = path.parent.resolve()
-    if not location or not (folder / location).resolve().is_relative_to(folder):
+    if not location or "\0" in location or not (folder / location).resolve().is_relative_to(folder):
         raise StepError(
             f"the external data of tensor {tensor.name!r} lie outside the model's folder: {location!r}",
             where=str(path),
@@ -135,7 +135,12 @@ def _check_location(tensor: onnx.TensorProto, path: Path) -> None:
 
 
 def _check_bytes(tensor: onnx.TensorProto, where: str) -> None:
-    """StepError for raw data that are not as long as type and shape say, which the checker does not look at."""
+    """StepError for an unknown type, and raw data that are not as long as type and shape say: the checker names no
+    tensor, or does not look."""
+    if tensor.data_type not in onnx.TensorProto.DataType.values():
+        raise StepError(
+            f"tensor {tensor.name!r} is of an unknown type, {tensor.data_type}", where=where, remedy=_EXPORT_AGAIN
+        )
     stated = large.stated_bytes(tensor)
     if stated and tensor.HasField("raw_data") and len(tensor.raw_data) != stated:
         raise StepError(

@@ -84,3 +84,14 @@ def test_what_is_not_supported_is_named_with_a_remedy(spoil, says):
     with pytest.raises(StepError, match=says) as caught:
         accept.run(model)
     assert "model.outputs" in caught.value.remedy
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_outputs_that_are_missing_or_listed_twice_are_refused(times):
+    model = conv_model()
+    outputs = list(model.graph.output) * times
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)
+    with pytest.raises(StepError, match="no outputs" if times == 0 else "'y' is listed twice") as caught:
+        accept.run(model)
+    assert caught.value.remedy

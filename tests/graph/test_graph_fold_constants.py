@@ -174,3 +174,15 @@ def test_levels_of_computed_shapes_are_walked_once(monkeypatch):
     assert op_types(model) == ["Relu", "Reshape"] * 40 + ["Neg"]
     assert len(looks) < 20
     assert_same_floats(before, model, x=[1, 2, 3])
+
+
+@pytest.mark.parametrize(("dividend", "divisor"), [(1, 0), (-(2**63), -1)])
+def test_a_division_without_result_is_refused(dividend, divisor):
+    b = Builder()
+    computed = b.node("Add", [b.constant(np.int64(divisor - 1)), b.constant(np.int64(1))])
+    whole = b.node("Div", [b.constant(np.int64(dividend)), computed], name="divides")
+    b.node("Add", ["x", b.node("Cast", [whole], to=TensorProto.FLOAT)], "y")
+    with pytest.raises(StepError, match="no result") as caught:
+        fold_constants.run(b.model({"x": [2]}, {"y": [2]}))
+    assert caught.value.where == "node divides (Div)"
+    assert caught.value.remedy

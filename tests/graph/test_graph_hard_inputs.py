@@ -271,3 +271,18 @@ def test_weights_that_are_no_numbers_are_refused(place):
         branch = helper.make_graph([value, helper.make_node("Add", ["x", "v"], ["o"])], "b", [], out)
         b.node("If", [b.constant(np.bool_(True))], "y", then_branch=branch, else_branch=branch)
     refused(b.model({"x": [2]}, {"y": [2]}), "NaN")
+
+
+def test_nodes_of_one_name_get_names_of_their_own():
+    b = Builder()
+    folded = b.node("Neg", [b.node("Exp", [b.weights(2)], name="same")], name="same")
+    b.node("Add", [b.node("Sigmoid", ["x"], name="same"), folded], "y", name="same")
+    model = b.model({"x": [2]}, {"y": [2]})
+    cleaned = clean(model, {})
+    names = [node.name for node in cleaned.model.graph.node]
+    assert names[0] == "same"
+    assert len(set(names)) == 2
+    assert list(cleaned.provenance.values()) == [["#2 Sigmoid"], ["#0 Exp", "#1 Neg", "#3 Add"]]
+    for node in model.graph.node:
+        node.name = ""
+    assert_same_floats(model, cleaned.model, x=[2])

@@ -150,6 +150,22 @@ def test_external_data_outside_the_folder_are_refused(tmp_path, where):
         load(external(folder, str(secret) if where == "absolute" else where))
 
 
+@pytest.mark.parametrize("location", ["a\0b", "x" * 5000, ".", " "])
+def test_external_data_at_odd_places_are_refused(tmp_path, location):
+    with pytest.raises(StepError, match="external data") as caught:
+        load(external(tmp_path, location))
+    assert caught.value.where == str(tmp_path / "m.onnx")
+    assert caught.value.remedy
+
+
+def test_a_tensor_of_an_unknown_type_is_named(tmp_path):
+    model = conv_model()
+    model.graph.initializer[0].data_type = 77
+    (tmp_path / "m.onnx").write_bytes(serialize(model))
+    with pytest.raises(StepError, match=f"{model.graph.initializer[0].name!r} is of an unknown type, 77"):
+        load(tmp_path / "m.onnx")
+
+
 def test_data_that_are_not_as_long_as_type_and_shape_say_are_refused(tmp_path):
     b = Builder()
     constant = b.node("Constant", [], value=onnx.helper.make_tensor("v", 1, [2], b"\0" * 8, raw=True))

@@ -79,3 +79,12 @@ def test_contradicting_shapes_are_named_with_their_node():
     assert "Incompatible dimensions" in caught.value.what
     assert "behind" not in caught.value.what  # only the first cause is told
     assert isinstance(caught.value.__cause__, onnx.shape_inference.InferenceError)
+
+
+def test_a_value_that_no_memory_holds_is_refused():
+    b = Builder()
+    b.node("Tile", ["x", b.constant(np.array([10**5, 10**5]))], "y", name="grows")
+    with pytest.raises(StepError, match=r"shape \[100000, 400000\] has more than") as caught:
+        infer_shapes.run(b.model({"x": [1, 4]}, {"y": ["h", "w"]}))
+    assert caught.value.where == "node grows (Tile)"
+    assert caught.value.remedy

@@ -65,7 +65,16 @@ def _check_order(graph: onnx.GraphProto) -> None:
             if name and name in known:
                 raise _invalid(node, f"it makes {name!r}, which something else makes as well")
             known.add(name)
+    if not graph.output:
+        raise StepError("the model has no outputs, so nothing of it would be left", remedy="Export the model again.")
+    returned: set[str] = set()
     for value in graph.output:
+        if value.name in returned:
+            raise StepError(
+                f"not a valid ONNX model: output {value.name!r} is listed twice",
+                remedy="Export the model again, with each output once.",
+            )
+        returned.add(value.name)
         if value.name not in known:
             raise StepError(f"not a valid ONNX model: nothing makes output {value.name!r}", remedy=_EXPORT_AGAIN)
 

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 from anfbuild.errors import StepError
 from anfbuild.graph.computed_shapes import computed
-from anfbuild.graph.edit import PassResult, constants, remove_at, subgraphs, used_names
+from anfbuild.graph.edit import PassResult, constants, place, remove_at, subgraphs, used_names
 from anfbuild.graph.execute import Session
 from anfbuild.graph.large import is_left_out, stated_bytes
 from anfbuild.graph.provenance import Carrier, inherit
@@ -24,6 +24,9 @@ _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLi
 _NO_TENSORS = {"SequenceConstruct", "SequenceEmpty", "SplitToSequence", "Optional"}
 # Folding these would undo what a quantized source model states.
 _QUANTIZATION = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
+
+_INTEGERS = {onnx.TensorProto.INT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32, onnx.TensorProto.INT64}
+_INTEGERS |= {onnx.TensorProto.UINT8, onnx.TensorProto.UINT16, onnx.TensorProto.UINT32, onnx.TensorProto.UINT64}
 
 LARGEST_RESULT = 64 * 2**20
 """Bytes. A larger result stays computed, unless it is no larger than what it is computed from: a few numbers can say
@@ -41,7 +44,7 @@ def run(model: onnx.ModelProto) -> PassResult:
     Shape and Size of values with static shapes, are replaced by their values, computed by the CPU session that also
     runs the whole model. Random operators, quantization operators, nodes with subgraphs, nodes that make a graph output
     and nodes that make a tensor larger than LARGEST_RESULT out of smaller ones stay. Raises StepError for a constant
-    that is a string or sparse tensor.
+    that is a string or sparse tensor, and for a division of integers that has no result.
     """
     lifted = _lift(model)
     folded = rounds = 0
@@ -105,6 +108,9 @@ def _compute(
     model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], tensors: Sequence[onnx.TensorProto]
 ) -> dict[str, np.ndarray]:
     """All that `nodes` make of the constants `tensors`."""
+    values = {tensor.name: tensor for tensor in tensors}
+    for node in nodes:
+        _check_division(node, values)
     part = _returning_all(model, nodes)
     part.graph.initializer.extend(tensors)
     return Session(part).run({})
@@ -113,18 +119,40 @@ def _compute(
 def _fold_ready(model: onnx.ModelProto) -> int:
     """Replace the nodes that depend on initializers alone by what the CPU session computes for them."""
     graph = model.graph
-    known = set(constants(graph))
+    settled = constants(graph)
+    known = set(settled)
     outputs = {value.name for value in graph.output}
     ready: list[onnx.NodeProto] = []
     for node in graph.node:
         is_ready = all(not name or name in known for name in node.input) and outputs.isdisjoint(node.output)
+        if node.op_type == "Div" and not all(name in settled for name in node.input):
+            continue  # until the values of its inputs can be checked
         if is_ready and _is_foldable(node):
+            _check_division(node, settled)
             known.update(node.output)
             ready.append(node)
     ready = _some(model, _without_large(model, ready))
     if not ready:
         return 0
     return _replace(model, Session(_part(model, ready)).run({}))
+
+
+def _check_division(node: onnx.NodeProto, values: Mapping[str, onnx.TensorProto]) -> None:
+    """StepError for a division of integers of `values` that has no result: some end the process, by the processor."""
+    if node.op_type != "Div" or not all(name in values for name in node.input):
+        return
+    dividend, divisor = (values[name] for name in node.input)
+    if dividend.data_type not in _INTEGERS:
+        return
+    by = numpy_helper.to_array(divisor)
+    least = np.iinfo(by.dtype).min
+    overflows = least < 0 and (by == -1).any() and (numpy_helper.to_array(dividend) == least).any()
+    if overflows or (by == 0).any():
+        raise StepError(
+            f"{'the least integer is divided by -1' if overflows else 'an integer is divided by 0'}: no result",
+            where=place(node),
+            remedy="Export the model again without that division, or cut it off with model.outputs.",
+        )
 
 
 def _some(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -201,6 +229,11 @@ def _returning_all(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> o
     part.opset_import.extend(model.opset_import)
     part.graph.name = "constants"
     part.graph.node.extend(nodes)
+    seen: set[str] = set()
+    for node in part.graph.node:
+        if node.name in seen:  # onnx allows it, the runtime does not
+            node.name = ""
+        seen.add(node.name)
     outputs = (name for node in nodes for name in node.output if name)
     part.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)  # the runtime infers their types
     return part
