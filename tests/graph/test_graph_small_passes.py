@@ -81,10 +81,13 @@ def test_contradicting_shapes_are_named_with_their_node():
     assert isinstance(caught.value.__cause__, onnx.shape_inference.InferenceError)
 
 
-def test_a_value_that_no_memory_holds_is_refused():
+@pytest.mark.parametrize(
+    ("times", "says"), [(10**5, r"shape \[100000, 400000\] has more than"), (0, r"shape \[0, 0\] has no elements")]
+)
+def test_a_value_that_no_memory_holds_or_that_is_none_is_refused(times, says):
     b = Builder()
-    b.node("Tile", ["x", b.constant(np.array([10**5, 10**5]))], "y", name="grows")
-    with pytest.raises(StepError, match=r"shape \[100000, 400000\] has more than") as caught:
+    b.node("Tile", ["x", b.constant(np.array([times, times]))], "y", name="grows")
+    with pytest.raises(StepError, match=says) as caught:
         infer_shapes.run(b.model({"x": [1, 4]}, {"y": ["h", "w"]}))
     assert caught.value.where == "node grows (Tile)"
     assert caught.value.remedy
