@@ -167,7 +167,7 @@ def _work(node: onnx.NodeProto, values: _Values, macs: Mapping[str, int]) -> Wor
         if groups > 1 and min(inputs, outputs) == 1:
             kind = Kind.DEPTHWISE
         else:
-            padded = products * _padded_channels(groups, inputs, outputs) // (groups * inputs * outputs)
+            padded = products * _padded_channels(groups, inputs, outputs) // max(1, groups * inputs * outputs)
     elif kind is Kind.MATRIX:
         columns = values.shape(node.output[0])[-1:]
         depth = products // max(1, math.prod(values.shape(node.output[0])))

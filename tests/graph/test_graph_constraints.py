@@ -276,6 +276,13 @@ def test_a_contradiction_of_shapes_is_a_finding() -> None:
     assert [f.rule for f in look(b.model({"x": [1, 8]}, {"y": None})).findings][:1] == ["contradicting-shapes"]
 
 
+@pytest.mark.parametrize("times", [0, 10**5])
+def test_a_value_without_elements_or_without_bounds_is_a_finding(times) -> None:
+    b = Builder()
+    b.node("Tile", ["x", b.constant(np.array([times, times]))], "y", name="n")
+    assert found(look(b.model({"x": [1, 8]}, {"y": [None, None]})), "unsound-size") == [("n", None)]
+
+
 def test_every_rule_has_its_texts_and_the_page_names_it() -> None:
     page = document()
     for name, entry in RULES.items():

@@ -180,6 +180,10 @@ def test_views_and_folded_constants_cost_nothing_and_lookups_read_only_their_row
     assert work.activation_bytes == 2 * 2 + 16 * 2
 
 
+def test_a_convolution_without_channels_costs_nothing():
+    assert _only(_conv(channels=(3, 0))).macs == 0
+
+
 def test_unknown_operator_is_costed_as_movement():
     node = helper.make_node("Hardmax", ["x"], ["y"], name="odd")
     work = _only(_model([node], {"x": [4, 4]}, {"y": [4, 4]}, {}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -10,6 +11,7 @@ from onnx import TensorProto
 
 from anfbuild.graph.constraints.rule import Hit, Severity, rule
 from anfbuild.graph.constraints.scene import Scene
+from anfbuild.graph.passes.infer_shapes import LARGEST
 
 _OTHER_FLOATS: dict[int, str] = {
     TensorProto.FLOAT16: "float16",
@@ -54,6 +56,20 @@ def dynamic_value(scene: Scene) -> Iterator[Hit]:
         open_ = [name for name in node.outputs if name not in scene.shapes]
         if known and open_ and node.op_type not in ("If", "Loop", "Scan"):
             yield Hit(node, f"value {open_[0]!r}")
+
+
+@rule(
+    Severity.ERROR,
+    consequence="The build stops.",
+    remedy="Change the shapes of the inputs (model.inputs.*.shape), or cut that part of the model with model.outputs.",
+)
+def unsound_size(scene: Scene) -> Iterator[Hit]:
+    """A value without elements, or one that no memory holds."""
+    for node in scene.nodes:
+        for name in node.outputs:
+            shape = scene.shapes.get(name)
+            if scene.works(node) and shape is not None and not 0 < math.prod(shape) <= LARGEST:
+                yield Hit(node, f"value {name!r} of shape {list(shape)}")
 
 
 @rule(

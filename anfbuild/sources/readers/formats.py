@@ -14,7 +14,7 @@ FORMATS = {
     "torch": "a program that torch.export.save wrote (.pt2)",
     "torchscript": "a TorchScript archive (.pt, .pth)",
     "module": "a PyTorch module that an installed distribution offers (source.kind: module)",
-    "saved_model": "a TensorFlow SavedModel (a folder, .tar or .zip)",
+    "saved_model": "a TensorFlow SavedModel (a folder, .tar, .tar.gz or .zip)",
     "keras": "a Keras model (.keras, .h5)",
 }
 """Format -> what it is, for messages."""
@@ -31,8 +31,10 @@ _SUFFIXES = {
     ".tar": "saved_model",
     ".tgz": "saved_model",
     ".zip": "saved_model",
+    ".gz": "saved_model",  # a build keeps the last part of .tar.gz alone
+    ".xz": "saved_model",
+    ".bz2": "saved_model",
 }
-_PACKED = (".tar.gz", ".tar.xz", ".tar.bz2")
 _ELSEWHERE = {
     "": "Name the model in the folder with source.file; a SavedModel's folder holds saved_model.pb.",
     ".safetensors": "These are weights alone: export the model that they belong to.",
@@ -96,8 +98,6 @@ def _by_name(path: Path, head: bytes) -> str:
     suffix = path.suffix.lower()
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
-    if path.name.lower().endswith(_PACKED):
-        return "saved_model"
     if suffix in (".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt") and head[:1] == _PICKLE_MARK:
         raise _pickle(path)
     # An ONNX file starts with its IR version (field 1, a number) unless a tool wrote the fields in another order.

@@ -27,6 +27,7 @@ from anfbuild.sources.readers import FORMATS, find_format, read
         ("net.tar", b"anything", "saved_model"),
         ("net.tar.gz", b"\x1f\x8b", "saved_model"),
         ("net.tgz", b"\x1f\x8b", "saved_model"),
+        ("model.gz", b"\x1f\x8b", "saved_model"),
         ("saved_model.pb", b"anything", "saved_model"),
         ("model.module.json", b"{}", "module"),
         ("net.onnx", b"\x1c\0\0\0TFL3", "tflite"),
