@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from graph_models import Builder, copy
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anfbuild.graph import Session
@@ -23,13 +23,16 @@ def pair(b, groups, between, outputs=("y",)):
 
 
 @given(groups=st.sampled_from([1, 2, 8]), between=st.sampled_from([None, "Relu", "LeakyRelu"]), seed=st.integers(0, 99))
+@example(groups=8, between=None, seed=62)
 @settings(max_examples=25, deadline=None)
 def test_the_results_are_the_same_and_the_ranges_nearer(groups, between, seed):
     model = pair(Builder(seed), groups, between)
     before = copy(model)
-    (rewrite,) = condition(model, mask_clamp=None, equalization=True).rewrites
-    assert (rewrite.rewrite, rewrite.node) == ("equalize", "first")
-    assert rewrite.new < rewrite.old
+    rewrites = condition(model, mask_clamp=None, equalization=True).rewrites
+    assert len(rewrites) == 1 or (groups == 8 and not rewrites)  # a channel of its own each may be as far off behind
+    for rewrite in rewrites:
+        assert (rewrite.rewrite, rewrite.node) == ("equalize", "first")
+        assert rewrite.new < rewrite.old
     feeds = {"x": np.random.default_rng(seed).standard_normal((1, 4, 5, 5)).astype(np.float32)}
     expected, found = Session(before, threads=1).run(feeds)["y"], Session(model, threads=1).run(feeds)["y"]
     np.testing.assert_array_equal(found, expected)

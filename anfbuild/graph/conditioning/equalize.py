@@ -74,15 +74,11 @@ def _equalize(first: Linear, second: Linear) -> Rewrite | None:
     scale = np.exp2(powers)
     if not powers.any():
         return None
+    old, new = (float(ranges.max() / ranges.min()) for ranges in (made[alive], (made / scale)[alive]))
+    if new >= old:  # what reads them is as far apart, the other way
+        return None
     nothing = np.zeros(made.size)
     if not second.after(Affine(scale, nothing)):
         return None
     first.then(Affine(1 / scale, nothing))  # weights of float32 within 2^8 of what they were fit
-    scaled = (made / scale)[alive]
-    return Rewrite(
-        "equalize",
-        first.node.name,
-        "Conv",
-        float(made[alive].max() / made[alive].min()),
-        float(scaled.max() / scaled.min()),
-    )
+    return Rewrite("equalize", first.node.name, "Conv", old, new)
