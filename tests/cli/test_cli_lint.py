@@ -83,7 +83,7 @@ def test_target_and_scheme_are_chosen_as_in_a_build(project: Path, capsys: pytes
 
 def test_a_chip_without_rates_has_no_bounds_and_says_why(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(project / "m.onnx", ("Conv", {}))
-    found = told(capsys, "m.onnx", "target=sm8350")[1]
+    found = told(capsys, "m.onnx", "target=sm7635")[1]
     assert found["nodes"] is None
     assert "rates" in found["reasons"]["/nodes"]
 

@@ -143,7 +143,7 @@ def test_a_recipe(project: Path, write_recipe: Callable[..., None], more: str, l
 @pytest.mark.parametrize(
     ("defaults", "line", "what", "hint"),
     [
-        ("  - override /source: mode\n", 2, "there is no source 'mode'", "did you mean 'made'?"),
+        ("  - override /source: maed\n", 2, "there is no source 'maed'", "did you mean 'made'?"),
         ("  - override /suorce: made\n", 2, "there is no group 'suorce'", "did you mean 'source'?"),
         ("  - source: made\n", 2, "does not choose a group", "- override /source: made"),
         ("  - override /source: made\n  - plain\n", 3, "stands after a choice", "first"),
