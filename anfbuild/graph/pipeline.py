@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import onnx
@@ -71,6 +73,20 @@ def clean(
     return clean_in_place(copy, input_shapes, outputs, strict=strict)
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the search for cycles, a sixth of the time of 100,000 nodes: passes make wrappers of protobuf's by the
+    million, and no cycle."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_uncollected()
 def clean_in_place(
     model: onnx.ModelProto,
     input_shapes: Mapping[str, Sequence[int]],
