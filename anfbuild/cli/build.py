@@ -22,6 +22,7 @@ from anfbuild.cli.remotes import shared
 from anfbuild.cli.seam import describe
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
+from anfbuild.engine.files import at_home
 from anfbuild.engine.instances import Part, part_of
 from anfbuild.engine.memo import Memo
 from anfbuild.engine.run import Build, Event
@@ -218,8 +219,7 @@ def code_index(memo: Path) -> CodeIndex:
 def store_root(project: Path) -> Path:
     """$ANFBUILD_CACHE, or artifacts/store in the project."""
     given = os.environ.get("ANFBUILD_CACHE")
-    # A `~` in quotes, or in the file of a CI service, comes here as it is.
-    return Path(os.path.expanduser(given) if given else project / "artifacts" / "store").absolute()  # noqa: PTH111
+    return (at_home(given) if given else project / "artifacts" / "store").absolute()
 
 
 def host() -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import os
 import stat
 from pathlib import Path
 
@@ -14,6 +15,14 @@ CHUNK = 1 << 20
 
 class NotRegular(ValueError):
     """There is something else than a file: a folder, a pipe, a device, a link to itself."""
+
+
+def at_home(text: str) -> Path:
+    """The path, with a `~` at its start resolved where that is known; as it is where it is not.
+
+    A shell does that for what it is given, but not in quotes, nor in the file of a CI service.
+    """
+    return Path(os.path.expanduser(text))  # noqa: PTH111  # pathlib's raises for a user that is not there
 
 
 def open_regular(path: Path) -> io.BufferedReader:

@@ -86,12 +86,9 @@ class Build:
 
     def run(self, goal: str) -> bool:
         """Bring `goal` and what it needs up to date. False when a step failed: `error` then says why."""
-        from doit.doit_cmd import DoitMain
+        from anfbuild.engine.tasks import run
 
-        from anfbuild.engine.tasks import Loader
-
-        main = DoitMain(Loader(self.tasks(goal)), config_filenames=())
-        code = main.run(["run", goal])
+        code = run(self.tasks(goal), goal)
         self._memo.save()
         if isinstance(self.error, KeyboardInterrupt):
             raise self.error

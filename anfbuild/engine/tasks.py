@@ -1,30 +1,33 @@
-"""The seam to doit: a loader for ready-made task dictionaries, and a configuration that keeps doit's record in memory.
+"""The seam to doit: run ready-made tasks, and the configuration with which doit's own commands run the same.
 
-doit's own dependency file loses records when processes share it, and all of them when one is killed.
+doit's dependency file loses records when processes share it, and all of them when one is killed: its record is in
+memory. A build asks doit's runner, not its command line, which looks through all that is installed for plug-ins of
+doit's, three times a run.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
-from doit.cmd_base import TaskLoader2
-from doit.task import Task, dict_to_task
+from doit.control import TaskControl
+from doit.dependency import Dependency, SqliteDB
+from doit.reporter import ZeroReporter
+from doit.runner import Runner
+from doit.task import Stream, dict_to_task
 
-DOIT_CONFIG = {"backend": "sqlite3", "dep_file": ":memory:", "reporter": "zero", "verbosity": 2}
+_IN_MEMORY = ":memory:"
+_VERBOSITY = 2
+DOIT_CONFIG = {"backend": "sqlite3", "dep_file": _IN_MEMORY, "reporter": "zero", "verbosity": _VERBOSITY}
 
 
-class Loader(TaskLoader2):
-    """Hands the given task dictionaries to doit."""
-
-    def __init__(self, tasks: Sequence[dict[str, Any]]) -> None:
-        super().__init__()
-        self._tasks = tasks
-
-    def load_doit_config(self) -> dict[str, Any]:
-        """doit's name for: the options that this loader sets."""
-        return DOIT_CONFIG
-
-    def load_tasks(self, cmd: Any, pos_args: Any) -> list[Task]:  # noqa: ARG002  # doit's signature
-        """doit's name for: the tasks."""
-        return [dict_to_task(task) for task in self._tasks]
+def run(tasks: Sequence[dict[str, Any]], goal: str) -> int:
+    """Run the task `goal` and what it depends on, each after its own. 0 where all went well."""
+    control = TaskControl([dict_to_task(task) for task in tasks])
+    control.process([goal])
+    reporter = ZeroReporter(sys.stdout, {})
+    code: int = Runner(Dependency(SqliteDB, _IN_MEMORY), reporter, stream=Stream(_VERBOSITY)).run_all(
+        control.task_dispatcher()
+    )
+    return code

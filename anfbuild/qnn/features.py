@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -116,12 +116,12 @@ def summarise(operations: Sequence[Operation]) -> Features:
 def work_by_name(operations: Sequence[Operation]) -> list[tuple[str, int, float]]:
     """(kind of operation, how many, ms on the reference machine, nothing overlapped), the dearest first."""
     count: Counter[str] = Counter()
-    ms: Counter[str] = Counter()
+    ms: defaultdict[str, float] = defaultdict(float)
     for op in operations:
         if op.waits is None and op.engine != "main":
             count[op.name] += 1
-            ms[op.name] += _cost(op) / (VECTOR_THREADS if op.engine == "vector" else 1)  # type: ignore[assignment]
-    return [(name, count[name], float(ms[name])) for name in sorted(ms, key=lambda name: (-ms[name], name))]
+            ms[op.name] += _cost(op) / (VECTOR_THREADS if op.engine == "vector" else 1)
+    return [(name, count[name], ms[name]) for name in sorted(ms, key=lambda name: (-ms[name], name))]
 
 
 def _sum(works: Sequence[Mapping[str, int]]) -> Counter[str]:

@@ -34,13 +34,16 @@ class Group:
 
 def read_assignment(assignment: object) -> list[Group]:
     """The groups of a worker's response; StepError for any other form."""
+    said = StepError("the provider assignment is not a list of {provider, nodes}")
+    if not isinstance(assignment, list):
+        raise said
     try:
         return [
             Group(str(row["provider"]), tuple((str(name), str(op_type)) for name, op_type in row["nodes"]))
-            for row in assignment  # type: ignore[attr-defined]
+            for row in assignment
         ]
     except (TypeError, KeyError, ValueError) as error:
-        raise StepError("the provider assignment is not a list of {provider, nodes}") from error
+        raise said from error
 
 
 def strip(name: str) -> str:

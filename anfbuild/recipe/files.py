@@ -44,9 +44,9 @@ def _below(root: Path, suffix: str) -> Iterator[Path]:
     for folder, names, files in os.walk(root):
         names.sort()
         for name in names:
-            if os.path.islink(f"{folder}/{name}"):  # noqa: PTH114  # of thousands of folders, perhaps
+            if os.path.islink(f"{folder}/{name}"):  # noqa: PTH114  # no object for each of many
                 raise OSError("a link to a folder is not followed")
         for file in sorted(files):
             # What is no file is no recipe either, and to open a FIFO would wait for ever.
-            if file.endswith(suffix) and not file.endswith(LOCK_SUFFIX) and os.path.isfile(f"{folder}/{file}"):  # noqa: PTH113
+            if file.endswith(suffix) and not file.endswith(LOCK_SUFFIX) and os.path.isfile(f"{folder}/{file}"):  # noqa: PTH113  # of many
                 yield Path(folder, file)

@@ -96,7 +96,7 @@ def fetch_members(
                 return {
                     member: _take(archive, info, files[member], folder, distribution) for member, info in infos.items()
                 }
-        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:  # all of them zipfile's
             raise StepError(
                 f"the wheel of {distribution} is damaged: {error}", remedy="Run again; clear pip's cache if it stays."
             ) from error

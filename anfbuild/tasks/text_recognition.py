@@ -48,7 +48,7 @@ class TextRecognition(ImageTask):
         shape[axis] = wanted.width - used
         return np.concatenate([line, np.zeros(shape, line.dtype)], axis=axis)
 
-    def decode(self, outputs: Mapping[str, NDArray[Any]], size: tuple[int, int]) -> Prediction:  # noqa: ARG002
+    def decode(self, outputs: Mapping[str, NDArray[Any]], size: tuple[int, int]) -> Prediction:  # noqa: ARG002  # a text has no place in the image
         """The likeliest class of each step, repetitions merged and blanks dropped (Graves et al., 2006).
 
         The one output is (1, steps, classes) of probabilities: blank first, then the vocabulary, then, where there is

@@ -2,7 +2,7 @@
 
 import sys
 
-import doit.doit_cmd  # noqa: F401  # what is timed is the import
+import doit.runner  # noqa: F401  # what is timed is the import
 from hydra import compose, initialize_config_dir
 
 with initialize_config_dir(config_dir=sys.argv[1], version_base="1.3"):

@@ -10,8 +10,9 @@ from test_end_to_end_good import assert_complete
 
 from anfbuild import qnn
 
+pytestmark = pytest.mark.skipif(qnn.unavailable() is not None, reason=str(qnn.unavailable()))
 
-@pytest.mark.skipif(qnn.unavailable() is not None, reason=str(qnn.unavailable()))
+
 def test_the_portrait_recipe_is_judged_by_the_float_model(tmp_path: Path, store: Path) -> None:
     project = Project(tmp_path, store)
     ran = project.run("+recipe=portrait_segment", "--json")  # in seconds: the network is small
@@ -29,7 +30,6 @@ def test_the_portrait_recipe_is_judged_by_the_float_model(tmp_path: Path, store:
     )
 
 
-@pytest.mark.skipif(qnn.unavailable() is not None, reason=str(qnn.unavailable()))
 def test_the_hand_recipe_builds_two_networks_into_one_package(tmp_path: Path, store: Path) -> None:
     project = Project(tmp_path, store)
     ran = project.run("+recipe=hand_gesture", "--json")  # in seconds: the networks are small

@@ -7,12 +7,12 @@ opened. So settings may be sent to a worker process. Nothing of them enters a ke
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from anfbuild.engine.files import at_home
 from anfbuild.errors import RecipeError
 
 URL = "ANFBUILD_REMOTE"
@@ -73,7 +73,7 @@ def read(environ: Mapping[str, str], project: Path, *, url: str | None = None, p
 def _checked(text: str, where: str, project: Path) -> str:
     found = _SCHEME.match(text)
     if found is None:
-        return str((project / os.path.expanduser(text)).absolute())  # noqa: PTH111  # never raises
+        return str((project / at_home(text)).absolute())
     if (scheme := found[1].lower()) not in (*HTTP, *OBJECTS, "file"):
         raise RecipeError(f"there is no kind of remote {scheme!r}", where=where, choices=CHOICES)
     try:

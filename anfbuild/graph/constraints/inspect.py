@@ -7,8 +7,14 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 
-# Each file registers its rules, in this order.
-from anfbuild.graph.constraints import encodings, exactness, inputs, memory, operators, structure  # noqa: F401
+from anfbuild.graph.constraints import (  # noqa: F401  # each file registers its rules, in this order
+    encodings,
+    exactness,
+    inputs,
+    memory,
+    operators,
+    structure,
+)
 from anfbuild.graph.constraints.aim import Aim
 from anfbuild.graph.constraints.placement import Placed, place
 from anfbuild.graph.constraints.rule import Finding, Severity, findings

@@ -10,8 +10,7 @@ from anfbuild.graph.constraints.scene import Node, Scene
 
 @rule(
     Severity.WARNING,
-    consequence="It cannot stay on the chip between two layers: its parts are spilled to DRAM and filled again (a "
-    "U-Net at 960x960 spills 42 MB an inference with 8 MB of VTCM, and moves three times as much with 2).",
+    consequence="It cannot stay on the chip between two layers: its parts are spilled to DRAM and filled again.",
     remedy="Lower the input's size, let an earlier layer stride, or choose 8-bit activations or a chip with more VTCM.",
 )
 def activation_over_vtcm(scene: Scene) -> Iterator[Hit]:

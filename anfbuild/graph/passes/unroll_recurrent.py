@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 import numpy as np
@@ -184,7 +185,7 @@ def _initial(
     return made.node("Reshape", [name, made.constant(np.array(shape), "shape")])
 
 
-class _Cell:
+class _Cell(ABC):
     """One direction: its weights, and how a step makes the next state."""
 
     order: tuple[int, ...]
@@ -208,9 +209,9 @@ class _Cell:
         gates = rows.reshape(len(self.order), self._layer.hidden, -1)[list(self.order)]
         return gates.reshape(rows.shape)
 
+    @abstractmethod
     def step(self, part: str, states: list[str | None]) -> list[str | None]:
         """The states behind a step, given what the input adds to its gates."""
-        raise NotImplementedError
 
     def project(self, flat: str) -> list[str]:
         """For each step, what the input adds to the gates, (batch, gates x hidden): one product for all steps."""
