@@ -1,4 +1,5 @@
-"""Files that appear whole or not at all, whoever is killed meanwhile: the one place that makes them."""
+"""Files that appear whole or not at all, whoever is killed meanwhile: the one place that makes them
+(but for the worker, which imports nothing of ours before it is confined)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference case: an engineer's figures of a segmentation model, those fitted to them, and two that were not.
+"""The reference case: an engineer's figures of a segmentation model, those fitted to them, and one that was not.
 
 python benchmarks/reference_case.py
 """
@@ -24,7 +24,7 @@ def main() -> None:
     print(f"{'zero copy saves, ms of a frame':<48}{'12 -> 9':>14}{saved:>12.1f}  fitted")
     for unit in reference.UNITS:
         said = {"CPU": "before 5", "HTP": "not by 5"}.get(unit.name, "-")
-        kind = "not in the fit" if said != "-" else "predicted"
+        kind = {"CPU": "not in the fit", "HTP": "fitted"}.get(unit.name, "predicted")
         found = _minutes(unit.heat().throttle_s)
         print(f"{unit.name + ' is slowed down after, minutes':<48}{said:>14}{found:>12}  {kind}")
 

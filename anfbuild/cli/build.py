@@ -284,7 +284,7 @@ def _export_report(run: Build, recipe: Recipe, target: Path) -> tuple[dict[str, 
         for member in run.members(step):
             if file in run.result(member).files:
                 files.append(_below(part_of(member), file))
-                run.export(member, file, _place(target / files[-1]))
+                run.export(member, file, target / files[-1])
     results: dict[str, Any] = json.loads((target / "results.json").read_text(encoding="utf-8"))
     archive = target / f"{recipe.name}.anf"
     if all(gate["passed"] is not False for gate in results["gates"]):
@@ -300,19 +300,14 @@ def _export_goal(run: Build, recipe: Recipe, target: Path) -> tuple[None, list[s
     files = []
     for member in run.members(recipe.config["goal"]):
         for file in run.result(member).files:
-            files.append(f"{member.partition('[')[0]}/{_below(part_of(member), file)}")
-            run.export(member, file, _place(target / files[-1]))
+            files.append(f"{run.step_name(member)}/{_below(part_of(member), file)}")
+            run.export(member, file, target / files[-1])
     return None, files
 
 
 def _below(part: str | None, file: str) -> str:
     """The file's name in the build's folder: below the component's name where there are several."""
     return f"{part}/{file}" if part else file
-
-
-def _place(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def _steps(run: Build) -> list[dict[str, Any]]:

@@ -19,11 +19,9 @@ def check(config: dict[str, Any]) -> list[dict[str, Any]]:
     Raises VersionError naming the part, or RecipeError naming the key, the value and the choices.
     """
     from anfbuild import compat
-    from anfbuild.report.gates import check as check_gates
 
     parts = [part.to_json() for part in compat.check(config["versions"])]
     _check_target(config)
-    check_gates(config["gates"])
     components = components_of(config)
     for name, own in components.items():
         try:
@@ -32,7 +30,11 @@ def check(config: dict[str, Any]) -> list[dict[str, Any]]:
             if (error.where or "").partition(".")[0] in own:
                 error.where = f"components.{name}.{error.where}"
             raise
-    if not components:
+    if components:
+        from anfbuild.report.gates import check as check_gates
+
+        check_gates(config["gates"])
+    else:
         _check_model(config)
     return parts
 

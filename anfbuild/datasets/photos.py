@@ -13,6 +13,7 @@ from pathlib import Path
 from PIL import Image
 
 from anfbuild.datasets.images import load_image
+from anfbuild.datasets.painting import between, generator
 from anfbuild.datasets.samples import SPLITS, Entry, write_index
 from anfbuild.errors import StepError
 
@@ -32,11 +33,10 @@ def write_photos(assets: Path, split: str, samples: int, seed: int, size: int, f
     photos = [Image.fromarray(load_image(path)) for path in _photos(assets)[split]]
     entries = []
     for number in range(samples):
-        digest = hashlib.sha256(f"{seed}/{split}/{number}".encode()).digest()
-        draw = random.Random(int.from_bytes(digest[:8]))
+        draw = generator(seed, split, number)
         image = _exposed(draw, _cut(draw, photos[number % len(photos)], size))
         file = f"{number:04d}.jpg"
-        image.save(folder / file, quality=int(_between(draw, _QUALITY)), subsampling=2)
+        image.save(folder / file, quality=int(between(draw, *_QUALITY)), subsampling=2)
         entries.append(Entry(file.removesuffix(".jpg"), file))
     write_index(folder, entries)
 
@@ -68,21 +68,15 @@ def _digest(path: Path) -> bytes:
     return hashlib.sha256(path.read_bytes()).digest()
 
 
-def _between(draw: random.Random, bounds: tuple[float, float]) -> float:
-    """By `random()` alone: the one method whose sequence Python guarantees."""
-    low, high = bounds
-    return low + (high - low) * draw.random()
-
-
 def _cut(draw: random.Random, photo: Image.Image, size: int) -> Image.Image:
     """A square of the photo, every second one mirrored."""
-    side = int(min(photo.size) * _between(draw, _SIDE))
+    side = int(min(photo.size) * between(draw, *_SIDE))
     left, top = (int(draw.random() * (edge - side + 1)) for edge in photo.size)
     cut = photo.resize((size, size), Image.Resampling.BICUBIC, (left, top, left + side, top + side))
     return cut.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if draw.random() < 0.5 else cut
 
 
 def _exposed(draw: random.Random, image: Image.Image) -> Image.Image:
-    gain, offset = _between(draw, _GAIN), _between(draw, _OFFSET)
+    gain, offset = between(draw, *_GAIN), between(draw, *_OFFSET)
     levels = [min(max(int(level * gain + offset + 0.5), 0), 255) for level in range(256)]
     return image.point(levels * 3)

@@ -138,6 +138,7 @@ class CodeIndex:
         self._kind = f"{package} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}"
         self._owners: dict[str, list[str]] | None = None
         self._closures: dict[str, tuple[dict[str, str], list[str]]] = {}
+        self._digests: dict[str, str] = {}
         self._versions: dict[str, dict[str, str]] = {}
         self._plugins: dict[tuple[str, Any], dict[str, Any] | None] = {}
         self._reached: dict[str, tuple[list[str], dict[str, str]]] = {}
@@ -191,8 +192,11 @@ class CodeIndex:
 
     def digest(self, module: str) -> str:
         """SHA-256 over the names and digests of the files that `module` reaches."""
-        files, _ = self.closure(module)
-        return hashlib.sha256("\n".join(f"{k} {v}" for k, v in sorted(files.items())).encode()).hexdigest()
+        if module not in self._digests:
+            files, _ = self.closure(module)
+            listing = "\n".join(f"{name} {digest}" for name, digest in sorted(files.items()))
+            self._digests[module] = hashlib.sha256(listing.encode()).hexdigest()
+        return self._digests[module]
 
     def versions(self, module: str) -> dict[str, str]:
         """Distribution -> version of the third-party packages that `module` reaches.

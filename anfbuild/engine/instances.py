@@ -43,6 +43,11 @@ def part_of(instance: str) -> str | None:
     return found[1] if found else None
 
 
+def step_of(instance: str) -> str:
+    """The step that an instance is of: `convert` of `convert[landmark]`."""
+    return instance.partition("[")[0]
+
+
 def expand(
     steps: Mapping[str, Step],
     tree: Mapping[str, Any],

@@ -17,7 +17,7 @@ from typing import Any
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
 from anfbuild.engine.faults import as_user_error, without_workspace
-from anfbuild.engine.instances import Part, expand, part_of
+from anfbuild.engine.instances import Part, expand, part_of, step_of
 from anfbuild.engine.key import FORMAT, action_key, content_digest, content_stamps, key_values, read_slice
 from anfbuild.engine.result import Result
 from anfbuild.engine.step import Job, Step
@@ -111,7 +111,7 @@ class Build:
         """The steps that `goal` stands for: itself, or that step of every part. An unknown goal is a RecipeError."""
         if goal in self._steps:
             return [goal]
-        found = [name for name in self._steps if part_of(name) and name.partition("[")[0] == goal]
+        found = [name for name in self._steps if part_of(name) and step_of(name) == goal]
         if not found:
             raise RecipeError(
                 f"there is no step {goal!r}",
@@ -193,6 +193,8 @@ class Build:
 
     def key(self, name: str) -> str | None:
         """The action key of a step, or None while something it needs has no result yet."""
+        if name in self._results:
+            return self._results[name].key
         manifest = self.manifest(name)
         return None if manifest is None else action_key(manifest)
 

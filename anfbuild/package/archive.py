@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypedDict
 
+from anfbuild.atomic import replacing
 from anfbuild.errors import StepError
 from anfbuild.package.documents import canonical
 from anfbuild.package.layout import (
@@ -204,17 +204,13 @@ def _write_atomically(path: Path, members: list[Member], contents: Mapping[str, 
             remedy=f"Make {max(members, key=lambda member: member.size).name!r} smaller.",
         )
     digest = hashlib.sha256()
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as stream:
+        with replacing(path) as part, part.open("wb") as stream:
             for chunk in _serialise(members, contents, str(path)):
                 digest.update(chunk)
                 stream.write(chunk)
-        part.replace(path)
     except OSError as error:
         raise StepError(f"cannot be written: {error.strerror}", where=str(path)) from error
-    finally:
-        part.unlink(missing_ok=True)
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 

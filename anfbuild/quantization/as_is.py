@@ -82,6 +82,19 @@ def _encoding(index: GraphIndex, node: onnx.NodeProto) -> Encoding:
 
 
 def _type(index: GraphIndex, node: onnx.NodeProto) -> str:
-    """Of the integers, where no zero point says it: a DequantizeLinear reads them, a QuantizeLinear makes uint8."""
-    value = index.value(node.input[0]) if node.op_type == "DequantizeLinear" else None
-    return value.dtype.name if value is not None else "uint8"
+    """Of the integers, where no zero point says it: a QuantizeLinear says it by an attribute or makes uint8, and a
+    DequantizeLinear reads a constant, or what such a QuantizeLinear makes. StepError where none of that is so."""
+    if node.op_type == "QuantizeLinear":
+        stated = attribute(node, "output_dtype", 0)
+        return onnx.helper.tensor_dtype_to_np_dtype(stated).name if stated else "uint8"
+    value, maker = index.value(node.input[0]), index.producers.get(node.input[0])
+    if value is not None:
+        return value.dtype.name
+    if maker is not None and maker.op_type == "QuantizeLinear":
+        zero_point = index.value(maker.input[2]) if len(maker.input) > 2 and maker.input[2] else None
+        return zero_point.dtype.name if zero_point is not None else _type(index, maker)
+    raise StepError(
+        "nothing says of what type the integers are",
+        where=f"node {node.name or node.output[0]} ({node.op_type})",
+        remedy="Export the model with a zero point for each scale.",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -26,18 +27,35 @@ def fingerprint(overrides: Sequence[str], project: Path) -> str | None:
     None where that cannot be told: a link may lead to other folders.
     """
     hasher = hashlib.sha256(json.dumps([str(project), *overrides]).encode())
-    for distribution in ("hydra-core", "omegaconf"):
-        hasher.update(f"\n{distribution} {metadata.version(distribution)}".encode())
-    folders = [root / name for root in (shipped(), project) for name in ("conf", "recipes")]
     try:
-        for folder, suffix in [(Path(__file__).parent, ".py"), *((folder, ".yaml") for folder in folders)]:
-            for path in _below(folder, suffix):
-                data = path.read_bytes()
-                hasher.update(f"\n{path.relative_to(folder).as_posix()} {len(data)}\n".encode() + data)
-            hasher.update(b"\n/")
+        hasher.update(_ours())
+        for name in _FOLDERS:
+            _add(hasher, project / name, ".yaml")
     except OSError:
         return None
     return hasher.hexdigest()
+
+
+_FOLDERS = ("conf", "recipes")
+
+
+@functools.cache
+def _ours() -> bytes:
+    """Of what composes, and of the files that come with it: nobody edits these in a process that has read them."""
+    hasher = hashlib.sha256()
+    for distribution in ("hydra-core", "omegaconf"):
+        hasher.update(f"\n{distribution} {metadata.version(distribution)}".encode())
+    _add(hasher, Path(__file__).parent, ".py")
+    for name in _FOLDERS:
+        _add(hasher, shipped() / name, ".yaml")
+    return hasher.digest()
+
+
+def _add(hasher: hashlib._Hash, folder: Path, suffix: str) -> None:
+    for path in _below(folder, suffix):
+        data = path.read_bytes()
+        hasher.update(f"\n{path.relative_to(folder).as_posix()} {len(data)}\n".encode() + data)
+    hasher.update(b"\n/")
 
 
 def _below(root: Path, suffix: str) -> Iterator[Path]:

@@ -6,6 +6,7 @@ Importing and running Hydra takes most of the time of a build that has nothing t
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -52,8 +53,13 @@ def _load(file: Path) -> dict[str, Any] | None:
         digest, _, text = file.read_bytes().partition(b"\n")
         if digest.decode("ascii") == hashlib.sha256(text).hexdigest():
             config: dict[str, Any] = json.loads(text)
-            return config if _fits(config, dataclasses.asdict(Config())) else None
+            return config if _fits(config, _defaults()) else None
     return None
+
+
+@functools.cache
+def _defaults() -> dict[str, Any]:
+    return dataclasses.asdict(Config())
 
 
 def _fits(value: object, pattern: object) -> bool:

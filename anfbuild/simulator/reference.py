@@ -3,8 +3,9 @@
 An engineer's account (in Chinese, unnamed phone) of a portrait segmentation at 960x960 in int8: CPU 78 ms and 5.2 W,
 GPU 23 ms and 4.1 W, the HTP 13 ms and 2.8 W; inputs and outputs in shared memory take a frame from 12 to 9 ms; burst
 is 5 to 8 % faster than the sustained mode and is slowed down after five to ten minutes. These are FITTED: there are as
-many constants below as figures, so that meeting them proves nothing but that the equations can. Two figures are NOT in
-the fit and stand beside it: after five minutes the CPU's path has been slowed down, the HTP's has not.
+many constants as figures, here and in the enclosure of `anfbuild.simulator.thermal`, so that meeting them proves
+nothing but that the equations can. That the sustained mode holds is among them. One figure is NOT in the fit and stands
+beside it: after five minutes the CPU's path has been slowed down.
 
 The account gives neither products nor bytes of its model: they are assumed, within what such networks have.
 """

@@ -9,8 +9,8 @@ Nothing of this was measured on a device: every figure made here is uncalibrated
   measurements on a Galaxy S25+); 45 °C on the skin is where touching hurts (Xie et al., Therminator, ISLPED 2014);
 - voltage follows the clock near its upper end, so that the power of products grows with the cube of the clock (CMOS);
 - a sustained mode that holds its clock for half an hour, and a burst that is slowed down after five to ten minutes, as
-  an engineer's account of a segmentation model on a phone has it; `anfbuild.simulator.reference` fits the two constants
-  of the enclosure to that.
+  an engineer's account of a segmentation model on a phone has it; the two constants of
+  the enclosure are chosen to meet that, in `anfbuild.simulator.reference`.
 """
 
 from __future__ import annotations

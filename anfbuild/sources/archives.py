@@ -84,24 +84,24 @@ def _tar_members(path: Path, most: int) -> Iterator[_Member]:
     with path.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:*") as plain:
         inner = cast(IO[bytes], plain.fileobj)  # what is packed, without its compression
         inner.seek(0)
-        with tarfile.open(fileobj=cast(IO[bytes], _Bounded(inner, most, path)), mode="r|") as archive:
+        with tarfile.open(fileobj=cast(IO[bytes], Bounded(inner, most, _bomb(path))), mode="r|") as archive:
             for member in archive:
                 if not (member.isreg() or member.isdir()):
                     raise _refused(path, f"{member.name!r} in the archive is a link or a device")
                 yield _Member(member.name, archive.extractfile(member) if member.isreg() else None)
 
 
-class _Bounded:
-    """A stream that ends with an error where a few bytes would unpack to more than a disk holds."""
+class Bounded:
+    """A stream that ends with `error` where a few bytes would unpack to more than a disk holds."""
 
-    def __init__(self, stream: IO[bytes], most: int, path: Path) -> None:
-        self._stream, self._left, self._path = stream, most, path
+    def __init__(self, stream: IO[bytes], most: int, error: StepError) -> None:
+        self._stream, self._left, self._error = stream, most, error
 
     def read(self, size: int) -> bytes:
         data = self._stream.read(min(size, self._left + 1))
         self._left -= len(data)
         if self._left < 0:
-            raise _bomb(self._path)
+            raise self._error
         return data
 
 

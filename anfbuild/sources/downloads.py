@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from anfbuild.atomic import replacing
 from anfbuild.errors import RecipeError, StepError
+from anfbuild.sources.verify import hash_into
 
 MOST_BYTES = 64 * 10**9
 """Bound on one download."""
@@ -249,16 +250,8 @@ class Partial:
             if self.path.is_symlink() or not self.path.is_file():
                 return
             with self.path.open("rb") as file:
-                self.received = _hash_into(file, self._hash)
+                self.received = hash_into(file, self._hash)
             self.tag, self.total = tag, total
-
-
-def _hash_into(file: IO[bytes], digest: hashlib._Hash) -> int:
-    size = 0
-    while chunk := file.read(_CHUNK):
-        digest.update(chunk)
-        size += len(chunk)
-    return size
 
 
 @contextmanager

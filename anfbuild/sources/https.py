@@ -74,7 +74,7 @@ class Web:
             return self._opener.open(request, timeout=self._idle_s)
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code == 416:  # there is no rest: begin anew
+            if error.code == 416 and request.has_header("Range"):  # there is no rest: begin anew
                 request.remove_header("Range")
                 request.remove_header("If-range")
                 return self._answer(request)

@@ -7,15 +7,12 @@ from pathlib import Path
 
 from anfbuild import plugins
 
-MODULE = ".module.json"
-"""How the name of the note ends."""
-
 
 def note_module(name: str, folder: Path) -> Path:
-    """Write to `folder` which installed model `name` is; its code runs when the note is read as a model."""
+    """Write to `folder` which installed model `name` is, for whoever looks; its code runs when it is converted."""
     point = plugins.installed(plugins.MODELS)[name]
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"model{MODULE}"
+    path = folder / "model.module.json"
     note = {
         "name": name,
         "object": point.value,

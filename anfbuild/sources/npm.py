@@ -17,10 +17,11 @@ import tempfile
 import urllib.parse
 import zlib
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, cast
 
 from anfbuild.errors import RecipeError, StepError
 from anfbuild.sources.addresses import check_url, parse_package
+from anfbuild.sources.archives import Bounded
 from anfbuild.sources.downloads import Limits
 from anfbuild.sources.https import download
 from anfbuild.sources.verify import copy_verified, digest_of
@@ -123,10 +124,13 @@ def _registry() -> str:
 def _take(tarball: Path, package: str, file: str, sha256: str | None, folder: Path) -> Path:
     """Copy one regular file out of the tarball. Nothing is unpacked by the names that it holds."""
     names = []
+    huge = StepError(f"{package} holds more than {MOST_BYTES} bytes", remedy="Use another package.")
     try:
         with (
             gzip.open(tarball) as plain,
-            tarfile.open(fileobj=cast(Any, _Bounded(plain, package)), mode="r|") as archive,
+            tarfile.open(
+                fileobj=cast(IO[bytes], Bounded(cast(IO[bytes], plain), MOST_BYTES, huge)), mode="r|"
+            ) as archive,
         ):
             for member in archive:
                 inside = member.name.partition("/")[2]
@@ -154,19 +158,3 @@ def _take(tarball: Path, package: str, file: str, sha256: str | None, folder: Pa
     base = file.rpartition("/")[2]
     near = [name for name in names if name.rpartition("/")[2] == base] or sorted(names)
     raise StepError(f"{package} has no file {file!r}", choices=near[:8], remedy="Correct its path.")
-
-
-class _Bounded:
-    """A stream that ends with an error where a few bytes would unpack to more than a disk holds."""
-
-    def __init__(self, stream: gzip.GzipFile, package: str) -> None:
-        self._stream = stream
-        self._package = package
-        self._left = MOST_BYTES
-
-    def read(self, size: int) -> bytes:
-        data: bytes = self._stream.read(size)
-        self._left -= len(data)
-        if self._left < 0:
-            raise StepError(f"{self._package} holds more than {MOST_BYTES} bytes", remedy="Use another package.")
-        return data

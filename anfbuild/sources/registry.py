@@ -6,7 +6,9 @@ arguments that returns a torch.nn.Module or a program of torch.export. A recipe 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +56,26 @@ def check(kind: str, *, where: str = "source", **keys: Any) -> None:
     Raises RecipeError: an unknown kind, a missing key, a key of another kind, an unpinned distribution or revision, an
     address that is not protected, a malformed digest, tag or member name, a module that no distribution offers.
     """
-    _check(Source(kind, **keys), where)
+    with _at(where):
+        _check(Source(kind, **keys))
 
 
-def _check(source: Source, where: str = "source") -> None:
-    _check_keys(source, where)
+@contextlib.contextmanager
+def _at(where: str) -> Iterator[None]:
+    """Say of errors about a key of a source which source of the recipe it is."""
+    try:
+        yield
+    except RecipeError as error:
+        key = (error.where or "").rpartition(".")[2]
+        if key in {field.name for field in dataclasses.fields(Source)}:
+            error.where = f"{where}.{key}"
+        raise
+
+
+def _check(source: Source) -> None:
+    _check_keys(source)
     if source.sha256 is not None:
-        check_digest(source.sha256, where=f"{where}.sha256")
+        check_digest(source.sha256, where="sha256")
     if source.url is not None:
         (check_object if source.kind == "object" else check_url)(source.url)
     if source.repo is not None:
@@ -76,20 +91,20 @@ def _check(source: Source, where: str = "source") -> None:
         parse_member(source.file)
 
 
-def _check_keys(source: Source, where: str) -> None:
+def _check_keys(source: Source) -> None:
     kind = source.kind
     if kind not in KINDS:
         raise RecipeError(
-            f"unknown kind of source {kind!r}", where=f"{where}.kind", choices=KINDS, remedy=did_you_mean(kind, KINDS)
+            f"unknown kind of source {kind!r}", where="kind", choices=KINDS, remedy=did_you_mean(kind, KINDS)
         )
     given = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
     for key, value in given.items():
         if value is None and KINDS[kind].get(key):
-            raise RecipeError(f"a source of kind {kind!r} needs {key!r}", where=f"{where}.{key}", remedy="Write it.")
+            raise RecipeError(f"a source of kind {kind!r} needs {key!r}", where=key, remedy="Write it.")
         if value is not None and key not in ("kind", "sha256", *KINDS[kind]):
             raise RecipeError(
                 f"{key!r} has no meaning for a source of kind {kind!r}",
-                where=f"{where}.{key}",
+                where=key,
                 choices=KINDS[kind],
                 remedy="Set it to null, or choose another kind.",
             )
@@ -100,7 +115,7 @@ def _check_module(source: Source) -> None:
     if source.name not in known:
         raise RecipeError(
             f"no installed distribution offers a model {source.name!r}",
-            where="source.name",
+            where="name",
             choices=sorted(known),
             remedy=f"{did_you_mean(str(source.name), known)}Install the distribution whose entry point of the group "
             f"{plugins.MODELS} has that name.",
@@ -108,24 +123,35 @@ def _check_module(source: Source) -> None:
     if source.sha256 is not None:
         raise RecipeError(
             "a module has no bytes to pin: its distribution's version and files are in the build's key",
-            where="source.sha256",
+            where="sha256",
             remedy="Set it to null.",
         )
 
 
 def fetch(
-    kind: str, *, folder: Path, downloads: Downloads = Downloads(), timeout_s: float = TIMEOUT_S, **keys: Any
+    kind: str,
+    *,
+    folder: Path,
+    downloads: Downloads = Downloads(),
+    timeout_s: float = TIMEOUT_S,
+    where: str = "source",
+    **keys: Any,
 ) -> Path:
     """Leave what the source names in `folder`, and return the path of the model in it. The keys are those of `Source`.
 
     A file comes under its own base name. A folder (kind `file`, where `file` names the model inside of `path`, or is
     "." for the folder itself) comes with all that lies in it, so that a model finds its data.
     A file appears whole or not at all, and only when its SHA-256 is `sha256` (a `file` may go unpinned). `downloads`
-    says where an interrupted download is kept, and who is told how far one is.
+    says where an interrupted download is kept, and who is told how far one is; `where` is the source's path in the
+    recipe.
     Raises RecipeError for what `check` refuses and for what comes from elsewhere without a digest, StepError for what
     cannot be had: no such file, another digest, no such distribution or member, an index out of reach.
     """
-    source = Source(kind, **keys)
+    with _at(where):
+        return _fetch(Source(kind, **keys), folder, downloads, timeout_s)
+
+
+def _fetch(source: Source, folder: Path, downloads: Downloads, timeout_s: float) -> Path:
     _check(source)
     if source.path is not None:
         if source.file is None:
@@ -139,7 +165,7 @@ def fetch(
         return _download(source, folder, downloads)
     assert source.distribution is not None
     assert source.file is not None
-    if kind == "npm":
+    if source.kind == "npm":
         from anfbuild.sources.npm import fetch_package_file
 
         return fetch_package_file(source.distribution, source.file, source.sha256, folder, timeout_s=timeout_s)

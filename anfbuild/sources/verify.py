@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import IO
 
+from anfbuild.atomic import replacing
 from anfbuild.errors import RecipeError, StepError
 
 _CHUNK = 1 << 20
@@ -26,32 +25,35 @@ def copy_verified(stream: IO[bytes], sha256: str | None, target: Path, *, what: 
     Raises StepError naming `what` for an empty stream and for another digest.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
+    with replacing(target) as partial:
+        with partial.open("wb") as file:
             found = digest_of(stream, file)
-        if not part.stat().st_size:
+        if not partial.stat().st_size:
             raise StepError(f"{what} is empty", remedy=remedy)
         if sha256 is not None and found != sha256.lower():
             raise StepError(
                 f"{what} is not the pinned file: its SHA-256 is {found}, expected {sha256.lower()}", remedy=remedy
             )
-        part.chmod(0o644)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+        partial.chmod(0o644)
     return target
 
 
 def digest_of(stream: IO[bytes], copy: IO[bytes] | None = None) -> str:
     """SHA-256 of what is left in `stream`, which is written to `copy` on the way."""
     digest = hashlib.sha256()
+    hash_into(stream, digest, copy)
+    return digest.hexdigest()
+
+
+def hash_into(stream: IO[bytes], digest: hashlib._Hash, copy: IO[bytes] | None = None) -> int:
+    """Feed what is left in `stream` to `digest`, and to `copy`; how many bytes that is."""
+    size = 0
     while chunk := stream.read(_CHUNK):
         digest.update(chunk)
+        size += len(chunk)
         if copy is not None:
             copy.write(chunk)
-    return digest.hexdigest()
+    return size
 
 
 def folder_digest(folder: Path) -> str:

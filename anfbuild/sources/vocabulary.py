@@ -12,6 +12,8 @@ from anfbuild.errors import StepError
 CHARACTERS = "character"
 """The key of a model's metadata under which PaddleOCR's recognisers have theirs, one a line."""
 
+_WRITE = "Name a file with one text a line, or a JSON list of texts."
+
 _WORD = "\u2581"
 """SentencePiece's mark of a piece that begins a word; WordPiece marks the others, by ##."""
 
@@ -26,7 +28,9 @@ def vocabulary(file: Path, model: onnx.ModelProto) -> list[str]:
         try:
             return _as_word_pieces(_parse(file.read_text("utf-8")))
         except (UnicodeDecodeError, RecursionError) as error:
-            raise StepError(f"the vocabulary is no text in UTF-8: {error}", where="source.vocabulary") from error
+            raise StepError(
+                f"the vocabulary is no text in UTF-8: {error}", where="source.vocabulary", remedy=_WRITE
+            ) from error
     return next((prop.value.split("\n") for prop in model.metadata_props if prop.key == CHARACTERS), [])
 
 
@@ -36,7 +40,7 @@ def _parse(text: str) -> list[str]:
     except ValueError:  # lines; the first of a vocabulary is often [PAD]
         return text.removesuffix("\n").replace("\r\n", "\n").split("\n")
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
-        raise StepError("the vocabulary is JSON, but no list of texts", where="source.vocabulary")
+        raise StepError("the vocabulary is JSON, but no list of texts", where="source.vocabulary", remedy=_WRITE)
     return listed
 
 

@@ -30,7 +30,7 @@ def convert(job: Job[Convert]) -> None:
 
     fetched = job.inputs["fetch"]
     inputs = {name: Example(tuple(shape), job.config.dtypes[name]) for name, shape in job.config.shapes.items()}
-    model = read(fetched / read_json(fetched / "source.json")["entry"], inputs)
+    model = read(fetched / read_json(fetched / "source.json")["entry"], inputs, job.config.module)
     (job.output / "vocabulary").mkdir()
     write_json(
         job.output / "vocabulary" / "vocabulary.json", vocabulary(fetched / "vocabulary" / "vocabulary.txt", model)

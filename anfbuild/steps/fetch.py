@@ -66,6 +66,7 @@ def fetch(job: Job[Fetch]) -> None:
             distribution=config.vocabulary_distribution,
             file=config.vocabulary_file,
             sha256=config.vocabulary_sha256,
+            where="source.vocabulary",
             folder=folder_of_texts,
         )
         found.replace(folder_of_texts / "vocabulary.txt")

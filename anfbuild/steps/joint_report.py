@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import hashlib
-from pathlib import Path
-from typing import Any
 
 from anfbuild.engine.step import Job, at, step
-from anfbuild.steps.files import read_json
+from anfbuild.steps.files import read_json, read_rows, size_and_digest
 from anfbuild.steps.parts import folders
 
 
@@ -32,21 +28,16 @@ def report(job: Job[Report]) -> None:
     components = {
         name: Component(
             results=read_json(folder / "results.json"),
-            placement=_rows(prepared[name] / "placement.csv"),
+            placement=read_rows(prepared[name] / "placement.csv"),
             notes=read_json(simulated[name] / "simulate.json")["notes"],
         )
         for name, folder in folders(job.inputs, "report").items()
     }
-    packed = (job.inputs["package"] / "package.anf").read_bytes()
     document = join(
         job.config.name,
         components,
-        package={"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()},
+        package=size_and_digest(job.inputs["package"] / "package.anf"),
         gates=job.config.gates,
     )
     (job.output / "results.json").write_bytes(archive.canonical(document))
     (job.output / "report.html").write_text(html(document, components=components), encoding="utf-8")
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    return list(csv.DictReader(path.open(encoding="utf-8", newline=""))) if path.exists() else []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import hashlib
 from typing import Any
 
 from anfbuild.engine.step import Job, at, step
-from anfbuild.steps.files import read_json
+from anfbuild.steps.files import read_json, read_rows, size_and_digest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +41,6 @@ def report(job: Job[Report]) -> None:
     config = job.config
     part = {name: read_json(job.inputs[name] / f"{name}.json") for name in _PARTS}
     prepared = part["prepare"]
-    packed = (job.inputs["package"] / "package.anf").read_bytes()
     document = results(
         recipe=config.name,
         target={
@@ -61,7 +58,7 @@ def report(job: Job[Report]) -> None:
         agreement=part["emulate"]["agreement"] if prepared["available"] else part["emulate"],
         accuracy=part["evaluate"],
         latency_ms=part["simulate"]["latency_ms"],
-        package={"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()},
+        package=size_and_digest(job.inputs["package"] / "package.anf"),
         calibration={
             "samples": part["calibrate"]["samples"],
             "estimator": config.estimator,
@@ -73,8 +70,7 @@ def report(job: Job[Report]) -> None:
         reasons=_reasons(part),
     )
     (job.output / "results.json").write_bytes(archive.canonical(document))
-    placement = job.inputs["prepare"] / "placement.csv"
-    rows = list(csv.DictReader(placement.open(encoding="utf-8", newline=""))) if placement.exists() else []
+    rows = read_rows(job.inputs["prepare"] / "placement.csv")
     page = html(document, placement=rows, notes=part["simulate"]["notes"])
     (job.output / "report.html").write_text(page, encoding="utf-8")
 

@@ -72,24 +72,38 @@ class TextEmbedding:
         """The share of queries whose nearest passage, by the cosine, is a relevant one; all samples are searched.
 
         A query without a relevant passage among the samples is not judged. `parts` has the mean `cosine` of a query and
-        its nearest relevant passage. `Score.counts` has the columns (found, queries). Raises NothingToScore where no
-        query can be judged.
+        its nearest relevant passage. `Score.counts` has the columns (found, queries). Where another model's answers
+        stand for the truth, every text asks for the one that is nearest to it by these, and `cosine` is between the
+        two models. Raises NothingToScore where no query can be judged.
         """
+        if all("vector" in truth for truth in truths):
+            return self._against(_vectors(predictions), _vectors(truths))
         wanted = [_relevant(truth, str(index)) for index, truth in enumerate(truths)]
-        vectors = np.array([prediction["vector"] for prediction in predictions], np.float64)
+        vectors = _vectors(predictions)
         passages = [index for index, names in enumerate(wanted) if names is None]
+        searched = vectors[passages]
         names = [truths[index]["passage"] for index in passages]
         counts = np.zeros((len(truths), 2), np.int64)
         cosines = []
         for index, relevant in enumerate(wanted):
             fitting = [place for place, name in enumerate(names) if relevant and name in relevant]
             if fitting:
-                near = vectors[passages] @ vectors[index]
+                near = searched @ vectors[index]
                 counts[index] = int(near.argmax()) in fitting, 1
                 cosines.append(float(near[fitting].max()))
         if not cosines:
-            raise NothingToScore("no sample is a query with its passage among the samples, so nothing can be scored")
+            raise NothingToScore(
+                "no sample is a query with its passage among the samples, so nothing can be scored",
+                remedy="Judge on more samples (evaluation.samples).",
+            )
         return Score(float(self.value(counts.sum(axis=0))), {"cosine": sum(cosines) / len(cosines)}, counts)
+
+    def _against(self, vectors: NDArray[np.float64], judges: NDArray[np.float64]) -> Score:
+        if len(judges) < 2:
+            raise NothingToScore("one text has no nearest other one", remedy="Judge on more samples.")
+        found = _nearest(vectors) == _nearest(judges)
+        counts = np.stack([found, np.ones_like(found)], axis=1).astype(np.int64)
+        return Score(float(found.mean()), {"cosine": float((vectors * judges).sum(axis=1).mean())}, counts)
 
     def value(self, totals: NDArray[np.int64]) -> NDArray[np.float64]:
         """Found over queries; 1 where there is no query."""
@@ -105,6 +119,18 @@ class TextEmbedding:
                 "the task wants texts, but the sample is an image", remedy="Choose another data set or task."
             )
         return self._tokenizer.encode(content)
+
+
+def _vectors(predictions: Sequence[Prediction]) -> NDArray[np.float64]:
+    return np.array([prediction["vector"] for prediction in predictions], np.float64)
+
+
+def _nearest(vectors: NDArray[np.float64]) -> NDArray[np.intp]:
+    """For each the index of the nearest other one."""
+    likeness = vectors @ vectors.T
+    np.fill_diagonal(likeness, -np.inf)
+    nearest: NDArray[np.intp] = likeness.argmax(axis=1)
+    return nearest
 
 
 def _relevant(truth: Prediction, name: str) -> list[str] | None:

@@ -18,7 +18,7 @@ from anfbuild.tasks.images import ImageTask
 from anfbuild.tasks.inputs import read_input
 from anfbuild.tasks.outputs import only_output
 from anfbuild.tasks.preprocess import check_image, preprocess
-from anfbuild.tasks.task import InputSpec, Prediction, Score
+from anfbuild.tasks.task import InputSpec, NothingToScore, Prediction, Score
 
 _BLANK = 0
 _DIGITS = 5
@@ -77,9 +77,16 @@ class TextRecognition(ImageTask):
     def score(self, predictions: Sequence[Prediction], truths: Sequence[Prediction]) -> Score:
         """The share of lines whose text is exactly right; `parts` has the character error rate, `cer`.
 
-        `Score.counts` has the columns (right, lines, edits, characters): edits are Levenshtein's.
+        `Score.counts` has the columns (right, lines, edits, characters): edits are Levenshtein's. Raises NothingToScore
+        where no sample has any text.
         """
         pairs = [(answer["text"], truth["text"]) for answer, truth in zip(predictions, truths, strict=True)]
+        if not any(wanted for _, wanted in pairs):
+            raise NothingToScore(
+                "no sample has any text to score against",
+                remedy="Where the float model judges, it reads nothing: check scale, mean and std of model.inputs, and "
+                "source.vocabulary.",
+            )
         counts = np.array(
             [(found == wanted, 1, distance(found, wanted), len(wanted)) for found, wanted in pairs], np.int64
         ).reshape(-1, 4)

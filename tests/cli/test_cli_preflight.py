@@ -49,6 +49,11 @@ def test_a_task_on_texts_refuses_images(tmp_path: Path) -> None:
         ("dataset.size=64", "dataset.size", "128 pixels"),
         ("dataset.kind=synthetic_sentences", "dataset.kind", r"wants images, but .* are texts"),
         ("source.vocabulary.kind=npm", "source.vocabulary.distribution", "needs 'distribution'"),
+        (
+            "source.vocabulary={kind: npm, distribution: unpinned, file: a}",
+            "source.vocabulary.distribution",
+            "is not a pinned npm package",
+        ),
         ("emulate.samples=17", "emulate.samples", "raise evaluation.samples"),
         ("+gates.speed={max: 1}", "gates.speed", "no gate 'speed'"),
     ],

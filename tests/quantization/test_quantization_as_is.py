@@ -97,3 +97,23 @@ def test_a_computed_encoding_cannot_be_kept() -> None:
     with pytest.raises(StepError, match="computed") as error:
         keep(made)
     assert error.value.where == "node quantizes (QuantizeLinear)"
+
+
+def test_integers_have_the_type_that_is_stated_where_there_is_no_zero_point() -> None:
+    made = small(
+        [
+            helper.make_node("QuantizeLinear", ["x", "s"], ["q"], output_dtype=TensorProto.INT16),
+            helper.make_node("DequantizeLinear", ["q", "s"], ["r"]),
+            helper.make_node("Relu", ["r"], ["p"]),
+            helper.make_node("QuantizeLinear", ["p", "s"], ["u"]),
+            helper.make_node("DequantizeLinear", ["u", "s"], ["y"]),
+        ],
+        s=np.float32(0.5),
+    )
+    found = keep(made).activations
+    assert {name: found[name].dtype for name in ("x", "r", "p", "y")} == {
+        "x": "int16", "r": "int16", "p": "uint8", "y": "uint8",
+    }  # fmt: skip
+    unknown = small([helper.make_node("DequantizeLinear", ["x", "s"], ["y"])], TensorProto.INT8, s=np.float32(0.5))
+    with pytest.raises(StepError, match="nothing says of what type"):
+        keep(unknown)

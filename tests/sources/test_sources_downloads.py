@@ -31,10 +31,12 @@ class Script:
 
     def __init__(self) -> None:
         self.body, self.tag, self.ranges, self.cuts = BODY, '"1"', True, 0
+        self.never = False
+        """Answer 416 to everything."""
 
     def __call__(self, request: BaseHTTPRequestHandler) -> None:
-        if self.cuts == 1:
-            send(request, 404, b"")
+        if self.cuts == 1 or self.never:
+            send(request, 416 if self.never else 404, b"")
             return
         wanted = request.headers.get("Range")
         known = wanted and self.ranges and request.headers.get("If-Range") == self.tag
@@ -97,6 +99,14 @@ def test_it_begins_anew_where_the_server_has_no_such_rest(
     script.ranges = change != "no ranges"
     assert fetch(server, tmp_path) == BODY
     assert server.asked == [("/m.onnx", f"bytes={HALF}-")]
+
+
+def test_a_server_without_any_rest_is_asked_for_the_whole_once(script: Script, server: Server, tmp_path: Path) -> None:
+    interrupted(script, server, tmp_path)
+    script.never = True
+    with pytest.raises(StepError, match="416"):
+        fetch(server, tmp_path)
+    assert server.asked == [("/m.onnx", f"bytes={HALF}-"), ("/m.onnx", None)]
 
 
 @pytest.mark.parametrize("harm", ["flipped", "longer", "a link", "no note", "odd note", "wrong note"])

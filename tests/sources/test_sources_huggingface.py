@@ -153,7 +153,7 @@ def test_a_missing_pin_is_told(tmp_path: Path) -> None:
         ({"revision": COMMIT[:39]}, "source.revision"),
         ({"repo": "me/../net"}, "source.repo"),
         ({"repo": "https://hub.example.org/me/net"}, "source.repo"),
-        ({"file": "../m.onnx"}, "file"),
+        ({"file": "../m.onnx"}, "source.file"),
         ({"url": "https://hub.example.org"}, "source.url"),
         ({"sha256": "abc"}, "source.sha256"),
     ],

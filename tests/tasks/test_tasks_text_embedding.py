@@ -54,6 +54,16 @@ def test_a_query_is_right_where_its_passage_is_nearest() -> None:
     assert task().value(np.array([0, 0])) == 1
 
 
+def test_the_float_models_answers_judge_where_there_is_no_truth() -> None:
+    floats = vectors([1, 0], [0.8, 0.6], [0, 1])
+    assert task().score(floats, floats).value == 1
+    score = task().score(vectors([1, 0], [0.6, 0.8], [0, 1]), floats)
+    assert score.counts.tolist() == [[1, 1], [0, 1], [1, 1]]  # the second text is nearer to the third now
+    assert score.parts == {"cosine": pytest.approx((1 + 0.96 + 1) / 3)}
+    with pytest.raises(StepError, match="no nearest other"):
+        task().score(floats[:1], floats[:1])
+
+
 def test_without_a_query_nothing_is_scored() -> None:
     with pytest.raises(StepError, match="nothing can be scored"):
         task().score(vectors([1, 0]), [{"passage": "x"}])

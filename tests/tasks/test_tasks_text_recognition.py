@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from anfbuild import tasks
 from anfbuild.errors import StepError
+from anfbuild.tasks.task import NothingToScore
 from anfbuild.tasks.text_recognition import distance
 
 CHARACTERS = ["a", "b", "c"]
@@ -92,3 +93,10 @@ def test_the_distance_is_one(a: str, b: str, c: str) -> None:
 def test_a_text_is_no_image() -> None:
     with pytest.raises(StepError, match="wants images"):
         task().feeds("text", {"x": SPEC})
+
+
+def test_where_nothing_is_read_nothing_is_scored() -> None:
+    nothing = [{"text": "", "score": 0.0}] * 2
+    with pytest.raises(NothingToScore, match="no sample has any text"):
+        task().score(nothing, nothing)
+    assert task().score([{"text": "a"}, {"text": ""}], [{"text": "a"}, {"text": ""}]).value == 1

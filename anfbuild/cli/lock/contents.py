@@ -49,9 +49,7 @@ def made(run: Build, recipe: Recipe, folder: Path, files: Iterable[str], store: 
     """The entry of a build whose steps all have results, and whose `files` are in `folder`."""
     config, tools = asked(run, recipe)
     steps = run.ancestors(recipe.config["goal"])
-    fetched, data = (
-        {_of(step): run.result(step) for step in steps if step.partition("[")[0] == name} for name in _MADE
-    )
+    fetched, data = ({_of(step): run.result(step) for step in steps if run.step_name(step) == name} for name in _MADE)
     return Entry(
         config=config,
         tools=tools,

@@ -40,9 +40,10 @@ class Entry:
     """Distribution or part of the version matrix -> version."""
     cpu_class: str
     source: Mapping[str, str]
-    """`files`: SHA-256 of the listing of what fetch left; `model`: SHA-256 of the source model."""
+    """`files`: SHA-256 of the listing of what fetch left; `model`: SHA-256 of the source model. Of several
+    components below the name of each: `landmark/files`."""
     data: Mapping[str, str]
-    """Folder of the data set -> SHA-256 of its listing."""
+    """Folder of the data set -> SHA-256 of its listing; of several components below the name of each."""
     outputs: Mapping[str, str]
     """Exported file -> SHA-256."""
     figures: Mapping[str, float]

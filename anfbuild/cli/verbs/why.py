@@ -14,6 +14,7 @@ from anfbuild.cli.build import make, store_root
 from anfbuild.cli.console import Console
 from anfbuild.cli.located import located
 from anfbuild.cli.single import single_recipe
+from anfbuild.engine.instances import step_of
 from anfbuild.engine.run import Build
 from anfbuild.engine.store import Store
 from anfbuild.engine.why import Earlier, Explanation, Reason, explain
@@ -26,7 +27,8 @@ _MOST = 3
 
 
 def run(arguments: Arguments, project: Path, console: Console) -> tuple[int, dict[str, Any]]:
-    """Explain the step that the command line names. Of a step that each component has, all are explained.
+    """Explain the step that the command line names. Of a step that each component has, all are explained; of
+    `report` and `package`, which join them, the joint one.
 
     Raises RecipeError, VersionError.
     """
@@ -139,7 +141,7 @@ def _check(step: str) -> None:
     """Refuse an unknown step before anything is composed. Raises RecipeError."""
     from anfbuild.steps import GRAPH
 
-    if step.partition("[")[0] not in GRAPH:
+    if step_of(step) not in GRAPH:
         raise RecipeError(
             f"there is no step {step!r}",
             where="command line",

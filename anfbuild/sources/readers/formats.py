@@ -6,7 +6,6 @@ from pathlib import Path, PurePosixPath
 
 from anfbuild.errors import StepError
 from anfbuild.sources.archives import zip_names
-from anfbuild.sources.module import MODULE
 
 FORMATS = {
     "onnx": "an ONNX model (.onnx)",
@@ -60,8 +59,6 @@ def find_format(path: Path) -> str:
         raise StepError(
             f"the model file cannot be read: {error.strerror}", where=str(path), remedy="Check the path."
         ) from error
-    if path.name.endswith(MODULE):
-        return "module"
     return _by_content(path, head) or _by_name(path, head)
 
 

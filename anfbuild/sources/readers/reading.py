@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,14 +19,15 @@ class Example:
     dtype: str
 
 
-def read(path: Path, inputs: Mapping[str, Example] | None = None) -> onnx.ModelProto:
+def read(path: Path, inputs: Mapping[str, Example] | None = None, module: str | None = None) -> onnx.ModelProto:
     """The model at `path`, whatever its format, as ONNX, accepted by onnx.checker.
 
     `inputs`, by their names, is what a TorchScript archive and an installed module are traced with; others do not look
-    at it. PyTorch and TensorFlow run in a worker process. Raises StepError naming the file for a format that is not
-    known, and for what its reader refuses.
+    at it. `module` is the name of the installed model that the file at `path` notes: who asks says it, so that no file
+    chooses which code runs. PyTorch and TensorFlow run in a worker process. Raises StepError naming the file for a
+    format that is not known, and for what its reader refuses.
     """
-    found = find_format(path)
+    found = "module" if module is not None else find_format(path)
     if found == "tflite":
         from anfbuild.sources.readers.tflite import read_tflite
 
@@ -39,8 +39,8 @@ def read(path: Path, inputs: Mapping[str, Example] | None = None) -> onnx.ModelP
     from anfbuild.sources.readers.outside import convert
 
     request: dict[str, object] = {}
-    if found == "module":
-        request["name"] = json.loads(path.read_text(encoding="utf-8"))["name"]
+    if module is not None:
+        request["name"] = module
     if found in ("module", "torchscript"):
         request["inputs"] = {name: [list(one.shape), one.dtype] for name, one in (inputs or {}).items()}
     return convert(path, found, request)

@@ -162,7 +162,7 @@ def test_an_installed_module_is_traced_and_a_program_taken_as_it_is(tmp_path: Pa
     outputs = []
     for name in ("Net", "program"):
         path = fetch("module", name=name, folder=tmp_path / name)
-        model = read(path, {"image": Example((1, 3, 8, 8), "float32")})
+        model = read(path, {"image": Example((1, 3, 8, 8), "float32")}, name)
         clean = graph.clean(model, {"image": [1, 3, 8, 8]}).model
         outputs.append(next(iter(graph.Session(clean).run({"image": random(1, 3, 8, 8)}).values())).shape)
     assert outputs == [(1, 4, 6, 6)] * 2
@@ -184,7 +184,7 @@ def test_a_module_that_does_not_fit_is_refused(
 ) -> None:
     path = fetch("module", name=name, folder=tmp_path)
     with pytest.raises(StepError, match=says) as caught:
-        read(path, inputs)
+        read(path, inputs, name)
     assert caught.value.where == str(path)
     assert caught.value.remedy
 
