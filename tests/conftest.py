@@ -1,4 +1,4 @@
-"""What all tests share: the choice of the few that need real servers or clusters, and that none is judged by time."""
+"""What all tests share: the choice of the few that need more than the package, and that none is judged by time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--full"):
         return
-    skip = pytest.mark.skip(reason="needs a real server, a cluster or a heavy extra: --full")
+    skip = pytest.mark.skip(reason="needs a real server, a cluster, a heavy extra, downloads or minutes: --full")
     for item in items:
         if item.get_closest_marker("full"):
             item.add_marker(skip)

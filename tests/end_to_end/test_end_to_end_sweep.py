@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extras import needed
 from projects import Project, write_tiny
 
 JOBLIB = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
@@ -69,7 +70,7 @@ def assert_no_process_left(project: Project) -> None:
 
 
 def test_two_workers_run_each_step_once(tiny: Project) -> None:
-    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    needed("hydra_plugins.hydra_joblib_launcher")
     ran = tiny.run("-m", "+recipe=mine", "quantization=int8,int8_per_channel", *JOBLIB, "--json")
     assert ran.code == 0, ran.err
     jobs = ran.document["jobs"]
@@ -93,7 +94,7 @@ if "loky" in " ".join(sys.orig_argv):
 
 
 def test_workers_without_a_common_store_share_a_remote(tiny: Project, tmp_path: Path) -> None:
-    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    needed("hydra_plugins.hydra_joblib_launcher")
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(STORE_OF_ITS_OWN)
     (tmp_path / "remote").mkdir()
@@ -140,7 +141,7 @@ def test_a_killed_sweep_goes_on(tiny: Project) -> None:
     ],
 )
 def test_an_interruption_ends_the_workers(tiny: Project, number: signal.Signals, launcher: Sequence[str]) -> None:
-    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    needed("hydra_plugins.hydra_joblib_launcher")
     process = start_and_wait(tiny, *QUICK, *launcher, line="job 1 started")
     os.kill(process.pid, number)
     process.communicate(timeout=60)

@@ -15,19 +15,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from extras import missing
 
 from anfbuild.engine.remote.connect import connect
 from anfbuild.engine.remote.remote import RemoteError
 from anfbuild.engine.remote.settings import Settings
 
 UP_S = 60
-
-
-def missing(what: str) -> None:
-    """Skip, unless all has to run."""
-    if os.environ.get("ANFBUILD_TEST_ALL") == "1":
-        pytest.fail(f"{what} is not installed")
-    pytest.skip(f"{what} is not installed")
 
 
 def free_ports(count: int) -> list[int]:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 import toy
-from real_servers import free_ports, missing, running, seaweedfs
+from extras import missing
+from real_servers import free_ports, running, seaweedfs
 
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.remote.connect import connect

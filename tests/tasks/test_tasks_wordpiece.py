@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from extras import needed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,9 +69,11 @@ def test_every_text_is_cut(text: str) -> None:
     assert set(numbers) <= set(range(len(PIECES)))
 
 
+# BERT's own code drops what Unicode has not assigned or leaves to others, the reference keeps it; and beyond the basic
+# plane the two do not agree where Chinese characters begin.
 @pytest.mark.full
-@given(st.text())
+@given(st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=("Cs", "Cn", "Co"))))
 def test_cuts_as_the_reference_does(text: str) -> None:
-    tokenizers = pytest.importorskip("tokenizers")
+    tokenizers = needed("tokenizers")
     reference = tokenizers.BertWordPieceTokenizer({piece: number for number, piece in enumerate(PIECES)})
     assert WordPiece(PIECES).encode(text) == reference.encode(text).ids

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from extras import needed
 
 from anfbuild import graph, plugins
 from anfbuild.errors import StepError
@@ -46,7 +47,7 @@ def random(*shape: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def torch() -> Any:
-    return pytest.importorskip("torch")
+    return needed("torch")
 
 
 @pytest.fixture(scope="module")
@@ -273,7 +274,7 @@ def test_torchscript_that_does_not_fit_is_refused(torch: Any, nets: Any, tmp_pat
 
 @pytest.fixture(scope="module")
 def tensorflow() -> Any:
-    return pytest.importorskip("tensorflow")
+    return needed("tensorflow")
 
 
 def keras_nets(tf: Any) -> dict[str, tuple[Any, dict[str, np.ndarray]]]:

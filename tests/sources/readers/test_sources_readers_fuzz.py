@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from extras import needed
 from mutations import ALONE, convert, mutant, sound
 
 from anfbuild.errors import AnfbuildError
@@ -47,5 +48,5 @@ def test_two_hundred_archives_are_unpacked_or_refused(tmp_path: Path) -> None:
 def test_mutants_of_pytorch_and_tensorflow_are_converted_or_refused(
     tmp_path: Path, kinds: Sequence[str], library: str
 ) -> None:
-    pytest.importorskip(library)
+    needed(library)
     assert refused(tmp_path, 12, kinds)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extras import needed
 from tflite_cases import CASES, Case, one_operator
 from tflite_files import File
 
@@ -52,7 +53,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reference(path: Path, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    interpreter = pytest.importorskip("ai_edge_litert.interpreter").Interpreter(str(path))
+    interpreter = needed("ai_edge_litert.interpreter").Interpreter(str(path))
     interpreter.allocate_tensors()
     for entry in interpreter.get_input_details():
         interpreter.set_tensor(entry["index"], feeds[entry["name"]])

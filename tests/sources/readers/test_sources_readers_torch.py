@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import needed
 
 from anfbuild import graph
 from anfbuild.errors import StepError
@@ -27,7 +28,7 @@ def test_without_pytorch_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.full
 @pytest.mark.parametrize("open_batch", [False, True])
 def test_a_program_computes_what_pytorch_does(tmp_path: Path, open_batch: bool) -> None:
-    torch = pytest.importorskip("torch")
+    torch = needed("torch")
     torch.manual_seed(0)
     net = torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3, padding=1),
@@ -51,7 +52,7 @@ def test_a_program_computes_what_pytorch_does(tmp_path: Path, open_batch: bool) 
 
 @pytest.mark.full
 def test_a_damaged_program_is_refused_by_name(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    needed("torch")
     path = tmp_path / "m.pt2"
     path.write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(StepError, match="PyTorch cannot load the program") as caught:
