@@ -18,9 +18,9 @@ from anfbuild.graph.edit import remove_at
 
 MOST = 2**31 - 2**24
 """Bytes of initializers beyond which a model is handled in parts. The rest of the file has 16 MB."""
-HEAVY = 2**23
+HEAVY = 2**20
 """Bytes of initializers beyond which what only looks at the graph works on the skeleton: each look would copy them."""
-LARGE = 2**16
+LARGE = 2**12
 """Bytes from which on an initializer is left out of the skeleton."""
 
 
