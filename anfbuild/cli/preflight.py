@@ -19,9 +19,10 @@ def check(config: dict[str, Any]) -> list[dict[str, Any]]:
     Raises VersionError naming the part, or RecipeError naming the key, the value and the choices.
     """
     from anfbuild import compat
+    from anfbuild.cli.targets import check_target
 
     parts = [part.to_json() for part in compat.check(config["versions"])]
-    _check_target(config)
+    check_target(config["target"], config["performance"]["mode"])
     components = components_of(config)
     for name, own in components.items():
         try:
@@ -37,27 +38,6 @@ def check(config: dict[str, Any]) -> list[dict[str, Any]]:
     else:
         _check_model(config)
     return parts
-
-
-def _check_target(config: Mapping[str, Any]) -> None:
-    from anfbuild.qnn.options import Options
-    from anfbuild.soc import find
-
-    target = config["target"]
-    named = find(target["soc"], where="target.soc")
-    built = Options(
-        soc_model=target["soc_model"],
-        arch=target["arch"],
-        vtcm_mb=target["vtcm_mb"],
-        performance_mode=config["performance"]["mode"],
-    ).check()
-    if named != built:
-        raise RecipeError(
-            f"target.soc is {target['soc']!r}, but target.soc_model {target['soc_model']} is {built.name}",
-            where="target.soc_model",
-            choices=[named.soc_model],
-            remedy="Correct one of the two; target.name is free for a name of your own.",
-        )
 
 
 def _check_model(config: Mapping[str, Any]) -> None:
