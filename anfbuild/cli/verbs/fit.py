@@ -160,9 +160,10 @@ def _error(samples: Sequence[Sample], prior: Mapping[str, float]) -> dict[str, A
     def can_leave_out(groups: Sequence[str]) -> bool:
         return all(len(groups) - groups.count(group) >= LEAST for group in groups)
 
-    left_out = next(
-        (kind for kind in ("family", "model") if can_leave_out([getattr(one, kind) for one in samples])), None
-    )
+    kinds = {kind: [getattr(sample, kind) for sample in samples] for kind in ("family", "model")}
+    if len(set(kinds["family"])) == len(set(kinds["model"])):
+        del kinds["family"]  # each model is one of its own
+    left_out = next((kind for kind, groups in kinds.items() if can_leave_out(groups)), None)
     if left_out is None:
         return None
     grouped = [dataclasses.replace(sample, family=getattr(sample, left_out)) for sample in samples]

@@ -69,7 +69,7 @@ def words(judged: Judged) -> Iterator[str]:
     chip = f"{aim.target} ({aim.arch}, {aim.vtcm_mb} MB VTCM)"
     yield f"{whose}{chip}, {aim.precision.name}: {units or 'no nodes'} (predicted)"
     if isinstance(costs, AnfbuildError):
-        yield f"what bounds the nodes is not known: {costs.what}{f' ({costs.where})' if costs.where else ''}"
+        yield f"what bounds the nodes is not known: {costs.what}"
     elif costs:
         total = sum(cost.ms for cost in costs)
         shares = {bound: sum(c.ms for c in costs if c.bound == bound) / total for bound in _BOUNDS}
@@ -120,7 +120,7 @@ def _precision(scheme: str, model: Any) -> Precision:
     if scheme == AS_IS:
         from anfbuild.quantization.as_is import widths
 
-        return Precision(AS_IS, *widths(model))
+        return Precision(AS_IS, *widths(model), as_is=True)
     found = SCHEMES[scheme]
     return Precision(found.name, found.activation_bits, found.weight_bits, found.per_channel)
 
@@ -128,7 +128,7 @@ def _precision(scheme: str, model: Any) -> Precision:
 def _costs(found: Inspection, target: Mapping[str, object], aim: Aim) -> Sequence[NodeBound] | AnfbuildError:
     """What bounds the nodes, or why that cannot be told."""
     bits = aim.precision.activation_bits, aim.precision.weight_bits
-    if aim.precision.name == AS_IS:  # the model states its own, node by node: nothing is narrowed
+    if aim.precision.as_is:  # the model states its own, node by node: nothing is narrowed
         bits = FLOAT_BITS, FLOAT_BITS
     try:
         return bounds(found.sizes, target, *bits)
