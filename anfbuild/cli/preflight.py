@@ -5,6 +5,7 @@ Only the light parts of the rooms are imported here; a build that has nothing to
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,9 @@ def check(config: dict[str, Any]) -> list[dict[str, Any]]:
 
     Raises VersionError naming the part, or RecipeError naming the key, the value and the choices.
     """
-    from anfbuild import compat
     from anfbuild.cli.targets import check_target
 
-    parts = [part.to_json() for part in compat.check(config["versions"])]
+    parts = [dict(part) for part in _installed(tuple(sorted(config["versions"].items())))]
     check_target(config["target"], config["performance"]["mode"])
     components = components_of(config)
     for name, own in components.items():
@@ -38,6 +38,14 @@ def check(config: dict[str, Any]) -> list[dict[str, Any]]:
     else:
         _check_model(config)
     return parts
+
+
+@functools.cache
+def _installed(required: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
+    """The version matrix as found: once a process, since a sweep's jobs ask for the same."""
+    from anfbuild import compat
+
+    return [part.to_json() for part in compat.check(dict(required))]
 
 
 def _check_model(config: Mapping[str, Any]) -> None:

@@ -7,8 +7,8 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Precision:
-    """The bits that a quantization scheme gives; `quantized` False: half precision throughout; `as_is`: the model brings
-    them, and these are those of most of its values."""
+    """The bits that a quantization scheme gives; `quantized` False: half precision throughout; `as_is`: the model
+    brings them, and these are those of most of its values."""
 
     name: str
     activation_bits: int
