@@ -110,7 +110,7 @@ def collect(
     jobs = [{**job, "pareto": verdict} for job, verdict in zip(found, verdicts, strict=True)]
     result = Sweep(folder, jobs, interrupted, error)
     if jobs:
-        write(folder / "results.json", result.to_json())
+        write(folder / "results.json", result.to_json(), indent=2)
         _write_csv(folder / "results.csv", [_row(job) for job in jobs])
     return result
 
