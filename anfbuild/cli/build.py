@@ -40,7 +40,7 @@ EXPORTS = (
     ("report", "results.json"),
     ("report", "report.html"),
     ("quantize", "encodings.json"),
-    ("prepare", "placement.csv"),
+    ("place", "placement.csv"),
 )
 """(step, its file); one that the step did not leave is passed over. The files of a component are in its own folder."""
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import onnx
 
 from anfbuild.errors import StepError
-from anfbuild.qnn.compiled import Verdict
+from anfbuild.qnn.compiled import LOST, MERGED, UNCLAIMED, Verdict
 from anfbuild.qnn.logs import BuildLog
 from anfbuild.qnn.options import PROVIDER
 from anfbuild.qnn.trace import Trace
@@ -117,7 +117,7 @@ def _verdict(node: onnx.NodeProto, seen: Sequence[_Seen], trace: Trace, log: Bui
     if off is not None:
         validation = log.validations.get(off.name)
         reason = (validation.reason if validation else "") or trace.unsupported.get(off.name, "")
-        return Verdict(node.name, node.op_type, "CPU", None, None, reason or "not claimed by the HTP, no reason given")
+        return Verdict(node.name, node.op_type, "CPU", None, None, reason or UNCLAIMED)
     qnn_op = next((trace.ops[one.name] for one in own if one.name in trace.ops), None)
     return Verdict(node.name, node.op_type, "HTP", own[0].partition, qnn_op, "")
 
@@ -148,13 +148,10 @@ def _place_merged(graph: onnx.GraphProto, placed: dict[str, Verdict]) -> None:
         if node.name not in placed:
             _take_over(node, (makers[name] for name in node.input if name in makers), placed)
         if node.name not in placed:
-            reason = "neither the compiler nor onnxruntime says where this node went"
-            placed[node.name] = Verdict(node.name, node.op_type, "CPU", None, None, reason)
+            placed[node.name] = Verdict(node.name, node.op_type, "CPU", None, None, LOST)
 
 
 def _take_over(node: onnx.NodeProto, others: Iterable[str], placed: dict[str, Verdict]) -> None:
     near = next((placed[name] for name in others if name in placed and placed[name].unit != "folded"), None)
     if near is not None:
-        placed[node.name] = replace(
-            near, node=node.name, op_type=node.op_type, reason=f"optimised away, counted with {near.node}"
-        )
+        placed[node.name] = replace(near, node=node.name, op_type=node.op_type, reason=f"{MERGED}{near.node}")

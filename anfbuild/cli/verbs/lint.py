@@ -17,10 +17,9 @@ from anfbuild.cli.arguments import Arguments
 from anfbuild.cli.console import Console
 from anfbuild.cli.subject import Subject, of_model, of_recipe
 from anfbuild.errors import RecipeError, StepError
-from anfbuild.graph.constraints import FLOAT16, RULES, Aim, Finding, Inspection, Precision, document, inspect
-from anfbuild.quantization import SCHEMES, Scheme
+from anfbuild.graph.constraints import RULES, Aim, Finding, Inspection, document, inspect
 from anfbuild.simulator.bounds import NodeBound, bounds
-from anfbuild.soc import find
+from anfbuild.steps.aim import aim_for
 
 FAILED = 3
 _SHOWN = 3
@@ -34,7 +33,8 @@ def run(arguments: Arguments, project: Path, console: Console) -> tuple[int, dic
     if "--rules" in arguments.options:
         return _rules(arguments, console)
     with (of_model if arguments.words else of_recipe)(arguments, project) as subject:
-        aim = _aim(subject)
+        target = subject.target
+        aim = aim_for(target["soc_model"], subject.scheme, soc=target.get("soc"), vtcm_mb=target.get("vtcm_mb"))
         found = inspect(subject.read(), aim, subject.shapes, subject.outputs)
     costs = _costs(found, subject.target, aim)
     code = FAILED if found.failed else 0
@@ -82,24 +82,6 @@ def _group(entries: Sequence[Finding]) -> Iterator[str]:
         yield f"    and {len(entries) - _SHOWN} more"
     yield f"  {entries[0].consequence}"
     yield f"  {entries[0].remedy}"
-
-
-def _aim(subject: Subject) -> Aim:
-    soc = find(subject.target["soc_model"], where="target.soc_model")
-    name = str(subject.target.get("soc", soc.name.lower()))
-    vtcm = int(subject.target.get("vtcm_mb", soc.vtcm_mb))
-    return Aim(name, soc.arch, vtcm, soc.fp16, _precision(subject.scheme))
-
-
-def _precision(scheme: str) -> Precision:
-    if scheme == FLOAT16.name:
-        return FLOAT16
-    found: Scheme | None = SCHEMES.get(scheme)
-    if found is None:
-        raise RecipeError(
-            f"unknown quantization scheme {scheme!r}", where="quantization", choices=[*SCHEMES, FLOAT16.name]
-        )
-    return Precision(found.name, found.activation_bits, found.weight_bits, found.per_channel)
 
 
 def _costs(found: Inspection, target: Mapping[str, object], aim: Aim) -> Sequence[NodeBound] | StepError | RecipeError:

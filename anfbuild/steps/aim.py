@@ -1,0 +1,42 @@
+"""What rules judge a model for: the chip and the scheme of a recipe, in their words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from anfbuild.errors import RecipeError
+from anfbuild.quantization.schemes import AS_IS, SCHEMES
+
+if TYPE_CHECKING:
+    from anfbuild.graph.constraints import Aim, Precision
+
+
+def aim_for(soc_model: int, scheme: str, *, soc: str | None = None, vtcm_mb: int | None = None) -> Aim:
+    """The chip of that number, and the scheme; `soc` is how messages call the chip, `vtcm_mb` what it is given (MiB).
+
+    Raises RecipeError for an unknown chip or scheme.
+    """
+    from anfbuild.graph.constraints import Aim
+    from anfbuild.soc import find
+
+    chip = find(soc_model, where="target.soc_model")
+    vtcm = chip.vtcm_mb if vtcm_mb is None else vtcm_mb
+    return Aim(chip.name.lower() if soc is None else soc, chip.arch, vtcm, chip.fp16, precision_of(scheme))
+
+
+def precision_of(scheme: str) -> Precision:
+    """Its bits. Of a model that is quantized already they are not known: 8, per channel, speak for it."""
+    from anfbuild.graph.constraints import FLOAT16, Precision
+
+    if scheme == FLOAT16.name:
+        return FLOAT16
+    if scheme == AS_IS:
+        return Precision(AS_IS, 8, 8, per_channel=True)
+    found = SCHEMES.get(scheme)
+    if found is None:
+        raise RecipeError(
+            f"unknown quantization scheme {scheme!r}",
+            where="quantization",
+            choices=[*SCHEMES, AS_IS, FLOAT16.name],
+        )
+    return Precision(found.name, found.activation_bits, found.weight_bits, found.per_channel)
