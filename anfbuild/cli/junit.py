@@ -53,7 +53,7 @@ def suite(name: str, told: Mapping[str, Any]) -> Xml.Element:
     gates = (told["results"] or {}).get("gates") or []
     for gate in gates:
         _gate(element, name, gate)
-    contract = told["contract"]
+    contract = told.get("contract")
     if contract is not None:
         _contract(element, name, contract)
     judged = [*gates, *([contract] if contract is not None else [])]
@@ -66,9 +66,7 @@ def suite(name: str, told: Mapping[str, Any]) -> Xml.Element:
 
 def broken(error: Mapping[str, Any]) -> Xml.Element:
     """The suite of a build of which there is nothing to tell but `error`."""
-    return suite(
-        "anfbuild", {"planned": (), "steps": (), "failed": None, "error": error, "results": None, "contract": None}
-    )
+    return suite("anfbuild", {"planned": (), "steps": (), "failed": None, "error": error, "results": None})
 
 
 def write(path: Path, suites: Sequence[Xml.Element]) -> None:

@@ -6,8 +6,8 @@ with what the rules say of these (`join`, `reasons`), sums it up (`summary`), an
 
 from anfbuild.placement.join import join
 from anfbuild.placement.pieces import Piece, pieces
-from anfbuild.placement.rows import COLUMNS, Row, read_csv, write_csv
-from anfbuild.placement.summary import UNITS, off_htp, share, summary
+from anfbuild.placement.rows import COLUMNS, UNITS, Row, read_csv, share, write_csv
+from anfbuild.placement.summary import off_htp, summary
 
 __all__ = [
     "COLUMNS",

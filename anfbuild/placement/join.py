@@ -46,21 +46,22 @@ def join(
     `provenance`: piece -> the source nodes whose work it does, where that is not the one of its own name. `predicted`:
     what the rules say. `costs`: piece -> ms, of those that have one.
 
-    A node is on the CPU where any part of its work is. MACs and time of a piece count for the first of its source
-    nodes that multiplies; of a piece that none made, for its own row. So the sums over rows are those over pieces.
+    A node is on the CPU where any part of its work is. MACs and time of a piece count for one of its source nodes, that
+    which multiplies if any does; of a piece that has none, for its own row. So sums over rows are sums over pieces.
     """
     known = {name for name, _ in source}
     shares: dict[str, _Share] = defaultdict(_Share)
     op_types = dict(source)
+    rules = {placed.node: placed for placed in predicted}
     names = {}
     for name, piece in pieces.items():
         sources = [origin for origin in provenance.get(name, [name]) if origin in known]
         if not sources and piece.op_type in QDQ and not piece.end:
             continue
-        names[name] = sources[0] if sources else name
+        names[name] = _owner(name, sources, op_types, rules)
         for origin in sources or [name]:
             shares[origin].pieces.append(piece)
-        owner = shares[_owner(sources, op_types) if sources else name]
+        owner = shares[names[name]]
         owner.macs += piece.macs
         if name in costs:
             owner.ms = math.fsum([owner.ms or 0.0, costs[name]])
@@ -68,17 +69,21 @@ def join(
     def named(name: str) -> str:
         return names.get(name, name)
 
-    rules = {placed.node: placed for placed in predicted}
     rows = [_row(name, op_type, shares[name], pieces, rules.get(name), named) for name, op_type in source]
     added = [name for name in shares if name not in known]
     rows += [_added(shares[name], pieces, named) for name in added if not pieces[name].end]
     return rows + [_end(pieces[name]) for name in added if pieces[name].end]
 
 
-def _owner(sources: Sequence[str], op_types: Mapping[str, str]) -> str:
+def _owner(name: str, sources: Sequence[str], op_types: Mapping[str, str], rules: Mapping[str, Placed]) -> str:
+    """The source node that a piece is called by: one that multiplies, else that of its name, else the first that is no
+    constant; the piece itself where it has none."""
     from anfbuild.graph.constraints.operators import HEAVY
 
-    return next((name for name in sources if op_types[name] in HEAVY), sources[0])
+    working = [origin for origin in sources if origin not in rules or rules[origin].unit not in ("folded", "removed")]
+    heavy = [origin for origin in working if op_types[origin] in HEAVY]
+    own = [name] if name in sources else []
+    return next(iter([*heavy, *own, *working, *sources, name]))
 
 
 def _row(

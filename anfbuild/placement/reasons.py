@@ -75,7 +75,7 @@ def _because_of(piece: Piece, culprit: Piece, named: Names) -> str:
     side = "reads it" if culprit.node in piece.after else "makes what it reads" if culprit.node in piece.before else ""
     near = f"{_called(culprit, named)}{f', which {side},' if side else ', near by,'} is on the CPU"
     if piece.verdict.merged:
-        return f"{near}: the compiler drops the Q and DQ between the two, and this node stays on the CPU's side"
+        return f"{near}, and this node has become a part of it"
     return f"{near}, and the compiler does not claim this node beside it"
 
 

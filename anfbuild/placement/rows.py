@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _QUOTE = "'"
 
 Unit = Literal["HTP", "GPU", "CPU", "folded", "removed"]
+UNITS = ("htp", "gpu", "cpu")
+"""As results.json calls those that work runs on."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,12 @@ class Row:
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
+
+
+def share(amounts: Mapping[str, float]) -> dict[str, float | None]:
+    """Each amount as a fraction of their sum; None where that is 0."""
+    total = sum(amounts.values())
+    return {name: amount / total if total else None for name, amount in amounts.items()}
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anfbuild.placement.pieces import Piece
-from anfbuild.placement.rows import QDQ, Row
+from anfbuild.placement.rows import QDQ, UNITS, Row, share
 
-UNITS = ("htp", "gpu", "cpu")
 NO_MACS = "the model has no multiplication"
 
 
@@ -46,12 +45,6 @@ def summary(
         "macs": macs,
         "reasons": reasons,
     }
-
-
-def share(amounts: Mapping[str, float]) -> dict[str, float | None]:
-    """Each amount as a fraction of their sum; None where that is 0."""
-    total = sum(amounts.values())
-    return {name: amount / total if total else None for name, amount in amounts.items()}
 
 
 def _time(nodes: Mapping[str, int], latency_ms: Mapping[str, Any], reasons: dict[str, str]) -> dict[str, float | None]:
