@@ -20,8 +20,8 @@ pytestmark = pytest.mark.skipif(qnn.unavailable() is not None, reason=str(qnn.un
 BUILD = ("+recipe=mine", "~gates.partitions", "--json")
 
 
-def write_model(project: Project, op: str, strange: str | None = None) -> None:
-    """first → turn → odd → back → norm → last → y; `odd` is an `op`, and so is `y` where `strange` says which."""
+def write_model(project: Project, op: str, name: str = "odd") -> None:
+    """first → turn → odd → back → last → norm → end, where odd is an `op` and called `name`."""
 
     def constant(name: str, *shape: int) -> onnx.TensorProto:
         return numpy_helper.from_array(np.full(shape, 0.1, np.float32), name)
@@ -29,11 +29,11 @@ def write_model(project: Project, op: str, strange: str | None = None) -> None:
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["a"], "first", pads=[1] * 4),
         helper.make_node("Transpose", ["a"], ["b"], "turn", perm=[0, 2, 3, 1]),
-        helper.make_node(op, ["b"], ["c"], "odd"),
+        helper.make_node(op, ["b"], ["c"], name),
         helper.make_node("Transpose", ["c"], ["d"], "back", perm=[0, 3, 1, 2]),
         helper.make_node("Conv", ["d", "v"], ["e"], "last", pads=[1] * 4),
         helper.make_node("BatchNormalization", ["e", "s", "s", "s", "s"], ["f"], "norm"),
-        helper.make_node(strange or "Sigmoid", ["f"], ["z"], "end"),
+        helper.make_node("Sigmoid", ["f"], ["z"], "end"),
     ]
     ends = [
         helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 32, 32]),
@@ -83,12 +83,12 @@ def test_each_source_node_has_its_unit_and_its_reason_and_the_contract_holds_it(
     assert b'"sm8650","int8_per_channel","main","odd","Erf","CPU"' in data
     assert placement(tiny.run(*BUILD).document)["unlisted"] == []
 
-    write_model(tiny, "Erf", "Atanh")
+    write_model(tiny, "Erf", "odder")
     worse = tiny.run(*BUILD, "--junit", "junit.xml")
     assert worse.code == 3
-    assert "1 node(s) left the HTP that recipes/mine.placement.csv does not list: end (Atanh) on the CPU" in worse.err
+    assert "1 node(s) left the HTP that recipes/mine.placement.csv does not list: odder (Erf) on the CPU" in worse.err
     assert "--accept" in worse.err
-    assert placement(worse.document)["unlisted"] == ["end"]
+    assert placement(worse.document)["unlisted"] == ["odder"]
     assert 'classname="mine.contracts"' in (tiny.folder / "junit.xml").read_text(encoding="utf-8")
     assert not list((tiny.folder / "artifacts" / "builds" / "mine" / "latest").glob("*.anf"))
     assert contract.read_bytes() == data
