@@ -160,7 +160,8 @@ def sweep_table(base: Project, before: Parts, workload: Workload) -> str:
 def load_table(project: Project, workload: Workload) -> str:
     target = project.recipe().config["target"]
     options = Options(soc_model=target["soc_model"], arch=target["arch"], vtcm_mb=target["vtcm_mb"])
-    online = median(online_prepare_ms(workload.qdq, options) for _ in range(3))
+    partitions = json.loads((project.latest / "results.json").read_text(encoding="utf-8"))["placement"]["partitions"]
+    online = median(online_prepare_ms(workload.qdq, options, partitions=partitions) for _ in range(3))
     load = observation(project.latest, "load_ms")
     return table(
         ["time to a session on this host", "ms", "ratio"],

@@ -154,7 +154,16 @@ def _real_build(arguments: Arguments, project: Path) -> Build:
             where="command line",
             remedy="Give --lock without --locked and without -m; -m --locked holds each job to its lock.",
         )
-    return functools.partial(build, lock=asked[0] if asked else None, remote=settings(arguments, project))
+    accept = "--accept" in arguments.options
+    if accept and (asked == ["--locked"] or arguments.multirun):
+        raise RecipeError(
+            "--accept writes the placement contract of one build, which may then run its nodes elsewhere",
+            where="command line",
+            remedy="Give --accept without --locked and without -m; a sweep holds each job to the contract.",
+        )
+    return functools.partial(
+        build, lock=asked[0] if asked else None, accept=accept, remote=settings(arguments, project)
+    )
 
 
 def _single(
@@ -179,6 +188,7 @@ def _single(
         "failed": outcome.failed,
         "error": None if outcome.error is None else describe(outcome.error),
         "results": outcome.results,
+        "contract": outcome.to_json().get("contract"),
     }
     return outcome.exit_code, outcome.to_json(), {recipe.name: told}
 

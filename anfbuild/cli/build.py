@@ -16,6 +16,7 @@ import anfbuild
 from anfbuild.atomic import replacing
 from anfbuild.cli import interruption
 from anfbuild.cli.console import Console
+from anfbuild.cli.contract import Hold, Judged
 from anfbuild.cli.located import located
 from anfbuild.cli.preflight import check
 from anfbuild.cli.remotes import shared
@@ -40,7 +41,7 @@ EXPORTS = (
     ("report", "results.json"),
     ("report", "report.html"),
     ("quantize", "encodings.json"),
-    ("prepare", "placement.csv"),
+    ("place", "placement.csv"),
 )
 """(step, its file); one that the step did not leave is passed over. The files of a component are in its own folder."""
 
@@ -62,13 +63,16 @@ class Outcome:
     """The step that broke."""
     files: Sequence[str] = ()
     """What was exported, as paths in `folder`. Something else may lie there too."""
+    contract: Judged | None = None
+    """What became of the placement contract; None where there is none."""
 
     @property
     def summary(self) -> list[tuple[str, str, str]]:
         """(label, value, source) rows for the terminal."""
         from anfbuild.report.summary import summary
 
-        return summary(self.results) if self.results is not None else []
+        told = [self.contract.summary] if self.contract is not None and self.contract.told else []
+        return [*summary(self.results), *told] if self.results is not None else []
 
     def to_json(self) -> dict[str, Any]:
         """As one JSON document, for `--json`."""
@@ -79,6 +83,7 @@ class Outcome:
             "folder": None if self.folder is None else str(self.folder),
             "results": self.results,
             "steps": list(self.steps),
+            "contract": None if self.contract is None else self.contract.to_json(),
             "error": None if self.error is None else describe(self.error),
         }
 
@@ -91,14 +96,16 @@ def build(
     folder: Path | None,
     notify: Callable[[Event], None],
     lock: str | None = None,
+    accept: bool = False,
     remote: Settings | None = None,
 ) -> Outcome:
     """Bring the recipe's goal up to date and export it.
 
     `folder` is where the files go, by default `artifacts/builds/NAME/<key12>`; `latest` moves the link of that name
     beside it to this build, if that is a whole one and does not break its lock. `lock` is `--lock`, to write what was
-    built into the recipe's lock, or `--locked`, to hold the build to it; `remote` shares results with others. Raises
-    nothing that a user can cause: errors are in the outcome.
+    built into the recipe's lock, or `--locked`, to hold the build to it; `accept` writes the placement contract, which
+    the build is held to otherwise; `remote` shares results with others. Raises nothing that a user can cause: errors
+    are in the outcome.
     KeyboardInterrupt passes.
     """
     started = time.perf_counter(), time.process_time()
@@ -109,11 +116,13 @@ def build(
         run = make(recipe, project, notify, shared(remote) if remote else None)
         goal = recipe.config["goal"]
         planned = run.ancestors(goal)
+        hold = Hold(recipe, project, accept)
+        hold.check()
         finish = _finish(run, recipe, project, lock)
         if not run.run(goal):
             assert isinstance(run.error, AnfbuildError)
             raise run.error
-        exported = _export(run, recipe, builds, folder, started)
+        exported = _export(run, recipe, builds, folder, started, hold)
         outcome = finish(exported)
         breaks_lock = lock == "--locked" and outcome.error is not exported.error
         if latest and goal == "report" and exported.folder is not None and not breaks_lock:
@@ -251,7 +260,9 @@ def _amount(received: int, total: int | None) -> str:
     return f"{received / 1e6:.1f} of {total / 1e6:.1f} MB ({received * 100 // total} %)"
 
 
-def _export(run: Build, recipe: Recipe, builds: Path, folder: Path | None, started: tuple[float, float]) -> Outcome:
+def _export(
+    run: Build, recipe: Recipe, builds: Path, folder: Path | None, started: tuple[float, float], hold: Hold
+) -> Outcome:
     goal = recipe.config["goal"]
     key = run.goal_key(goal)
     assert key is not None, "the goal was reached"
@@ -261,23 +272,39 @@ def _export(run: Build, recipe: Recipe, builds: Path, folder: Path | None, start
     results, files = export(run, recipe, target)
     steps = _steps(run)
     _write_run(steps, recipe, target, key, started)
-    missed = [gate for gate in (results or {}).get("gates", []) if gate["passed"] is False]
-    error = None
-    if missed:
-        from anfbuild.report.gates import gate_name
-
-        names = ", ".join(f"{gate_name(g)} is {g['value']}, limit {g['direction']} {g['limit']}" for g in missed)
-        error = GateError(
-            f"{len(missed)} gate(s) missed: {names}",
-            where=str(target / "report.html"),
-            remedy="No package was exported. Change the recipe, or its gates.",
-        )
+    judged, error = None, None
+    if results is not None:
+        missed = [gate for gate in results["gates"] if gate["passed"] is False]
+        judged = hold.judge(target, results, Store(store_root(hold.project)), sound=not missed)
+        error = _missed(missed, judged, target)
+        files += _export_package(run, target / f"{recipe.name}.anf", wanted=error is None)
     planned = run.ancestors(goal)
     code = error.exit_code if error else 0
-    return Outcome(recipe.name, code, key, target, results, steps, error, planned, files=files)
+    return Outcome(recipe.name, code, key, target, results, steps, error, planned, files=files, contract=judged)
 
 
-def _export_report(run: Build, recipe: Recipe, target: Path) -> tuple[dict[str, Any], list[str]]:
+def _missed(gates: Sequence[Mapping[str, Any]], judged: Judged | None, target: Path) -> GateError | None:
+    """What to tell of gates that are missed, and of nodes that the placement contract does not list."""
+    told, remedies = [], []
+    if gates:
+        from anfbuild.report.gates import gate_name
+
+        names = ", ".join(f"{gate_name(g)} is {g['value']}, limit {g['direction']} {g['limit']}" for g in gates)
+        told.append(f"{len(gates)} gate(s) missed: {names}")
+        remedies.append("Change the recipe, or its gates.")
+    if judged is not None and judged.passed is False:
+        told.append(judged.missed)
+        remedies.append("Mend the model, or accept where its nodes run by building with --accept.")
+    if not told:
+        return None
+    return GateError(
+        "; ".join(told),
+        where=str(target / "report.html"),
+        remedy=" ".join(["No package was exported.", *remedies]),
+    )
+
+
+def _export_report(run: Build, _recipe: Recipe, target: Path) -> tuple[dict[str, Any], list[str]]:
     """results.json, and the names of the files."""
     files = []
     for step, file in EXPORTS:
@@ -286,13 +313,16 @@ def _export_report(run: Build, recipe: Recipe, target: Path) -> tuple[dict[str, 
                 files.append(_below(part_of(member), file))
                 run.export(member, file, target / files[-1])
     results: dict[str, Any] = json.loads((target / "results.json").read_text(encoding="utf-8"))
-    archive = target / f"{recipe.name}.anf"
-    if all(gate["passed"] is not False for gate in results["gates"]):
+    return results, files
+
+
+def _export_package(run: Build, archive: Path, *, wanted: bool) -> list[str]:
+    """The archive's name; none where it is not wanted, and then none is left of an earlier build either."""
+    if wanted:
         run.export("package", "package.anf", archive)
-        files.append(archive.name)
     else:
         archive.unlink(missing_ok=True)
-    return results, files
+    return [archive.name] if wanted else []
 
 
 def _export_goal(run: Build, recipe: Recipe, target: Path) -> tuple[None, list[str]]:

@@ -50,6 +50,7 @@ the cache
 options
   -m, --multirun           sweep over the values given, separated by commas
   --cfg job                print the composed recipe as YAML and build nothing
+  --accept                 write recipes/NAME.placement.csv: the nodes that may be off the HTP; others then exit 3
   --lock                   write recipes/NAME.lock.yaml: what this build was made of and what came out
   --locked                 refuse a build that leaves the lock; exit 3 where another thing comes out
   --junit FILE             steps and gates as JUnit XML
@@ -68,6 +69,6 @@ where things are
 
 exit codes
   0 built, and no gate missed    1 a step failed    2 the recipe or the command line is wrong
-  3 a gate does not hold         4 versions do not match         130 interrupted
+  3 a gate or contract is missed 4 versions do not match         130 interrupted
 A sweep exits with the highest code of its jobs.
 """

@@ -1,7 +1,8 @@
 """What became of a build, or of each job of a sweep, as JUnit XML, for `--junit FILE`: CI systems show it.
 
-A suite a build, a case a step and a case a limit of a gate. A limit that cannot be judged, and a step that was not
-reached, are skipped. What went wrong outside of the steps, as in the recipe, is an error of a case named `recipe`.
+A suite a build, a case a step, a case a limit of a gate and one the placement contract. What cannot be judged, and a
+step that was not reached, are skipped. What went wrong outside of the steps, as in the recipe, is an error of a case
+named `recipe`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def suite(name: str, told: Mapping[str, Any]) -> Xml.Element:
 
     - `planned`: the steps, each after what it needs; `steps`: those that ended, as the build's own document tells them
     - `failed`: the step that did not, or None; `error`: {what, where, choices, remedy}, or None
-    - `results`: results.json, or None
+    - `results`: results.json, or None; `contract`: what became of the placement contract, or None
     """
     element = Xml.Element("testsuite", name=_text(name))
     steps = {step["step"]: step for step in told["steps"]}
@@ -52,7 +53,11 @@ def suite(name: str, told: Mapping[str, Any]) -> Xml.Element:
     gates = (told["results"] or {}).get("gates") or []
     for gate in gates:
         _gate(element, name, gate)
-    if error is not None and told["failed"] is None and not any(gate["passed"] is False for gate in gates):
+    contract = told.get("contract")
+    if contract is not None:
+        _contract(element, name, contract)
+    judged = [*gates, *([contract] if contract is not None else [])]
+    if error is not None and told["failed"] is None and not any(one["passed"] is False for one in judged):
         case = _case(element, name, "recipe")
         _outcome(case, "error", str(error["what"]), _full(error))
     _count(element, [element], sum(step["seconds"] or 0 for step in steps.values()))
@@ -102,6 +107,16 @@ def _gate(suite: Xml.Element, name: str, gate: Mapping[str, Any]) -> None:
         Xml.SubElement(case, "system-out").text = _text(told)
     else:
         _outcome(case, "failure", f"{gate_name(gate)} is {told}")
+
+
+def _contract(suite: Xml.Element, name: str, contract: Mapping[str, Any]) -> None:
+    case = _case(suite, f"{name}.contracts", "placement")
+    if contract["passed"] is None:
+        _outcome(case, "skipped", contract["told"])
+    elif contract["passed"]:
+        Xml.SubElement(case, "system-out").text = _text(contract["told"])
+    else:
+        _outcome(case, "failure", contract["told"])
 
 
 def _case(suite: Xml.Element, classname: str, name: str, seconds: float | None = None) -> Xml.Element:

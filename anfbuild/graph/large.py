@@ -69,6 +69,23 @@ def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
     return small
 
 
+def structure(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without the values of its large initializers and Constants, of which type and shape stay."""
+    small = onnx.ModelProto()
+    copy_fields(model, small, without=("graph",))
+    copy_fields(model.graph, small.graph, without=("initializer",))
+    for tensor in model.graph.initializer:
+        if is_left_out(tensor):
+            small.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+        else:
+            small.graph.initializer.add().CopyFrom(tensor)
+    for node in small.graph.node:
+        for attribute in node.attribute if node.op_type == "Constant" else ():
+            if attribute.HasField("t") and is_left_out(attribute.t):
+                attribute.t.ClearField("raw_data")
+    return small
+
+
 def stated_bytes(tensor: onnx.TensorProto) -> int:
     """How many bytes a dense tensor of its type and shape has; 0 for strings and unknown types."""
     count: int = math.prod(tensor.dims)

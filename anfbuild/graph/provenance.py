@@ -19,14 +19,20 @@ Carrier = onnx.NodeProto | onnx.TensorProto | onnx.ValueInfoProto
 
 
 def number(model: onnx.ModelProto) -> list[str]:
-    """Mark every node of the main graph with its number. Returns what to call each: its name, or "#3 Relu" (the node
-    at position 3) where it has none of its own."""
-    taken = Counter(node.name for node in model.graph.node)
-    names = []
+    """Mark every node of the main graph with its number. Returns what to call each, as `labels` does."""
     for position, node in enumerate(model.graph.node):
         _set(node, {str(position): None})
-        names.append(node.name if node.name and taken[node.name] == 1 else f"#{position} {node.op_type}")
-    return names
+    return labels(model.graph)
+
+
+def labels(graph: onnx.GraphProto) -> list[str]:
+    """What to call each node of a source model: its name, or "#3 Relu" (the node at position 3) where it has none of
+    its own."""
+    taken = Counter(node.name for node in graph.node)
+    return [
+        node.name if node.name and taken[node.name] == 1 else f"#{position} {node.op_type}"
+        for position, node in enumerate(graph.node)
+    ]
 
 
 def inherit(target: Carrier, origins: Iterable[Carrier]) -> None:

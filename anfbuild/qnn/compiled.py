@@ -11,6 +11,11 @@ from anfbuild.qnn.schematic import Traffic
 
 Unit = Literal["HTP", "CPU", "folded"]
 
+MERGED = "optimised away, counted with "
+"""How the reason of a node begins that has no op of its own left; the name of another follows."""
+UNCLAIMED = "not claimed by the HTP, no reason given"
+LOST = "neither the compiler nor onnxruntime says where this node went"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -27,6 +32,16 @@ class Verdict:
     partition: int | None
     qnn_op: str | None
     reason: str
+
+    @property
+    def merged(self) -> bool:
+        """Whether it has no op of its own left."""
+        return self.reason.startswith(MERGED)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the compiler says why it does not take this very node."""
+        return self.unit == "CPU" and not self.merged and self.reason not in (UNCLAIMED, LOST)
 
 
 @dataclass(frozen=True)

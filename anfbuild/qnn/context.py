@@ -20,7 +20,8 @@ _FORMAT, _FIELDS = "v2", 8
 class Context:
     """`graphs`: names of the EPContext nodes. `binaries`: file names beside the wrapper, all present.
 
-    `host_outputs`: the graph outputs that a node outside the HTP makes, as a rule their DequantizeLinear.
+    `host_nodes`: (name, op type) of every other node, which the CPU runs. `host_outputs`: the graph outputs that one of
+    these makes, as a rule their DequantizeLinear.
     `qnn_version` "2.51.0" and `qnn_build` "v2.51.0.260929181845" are those of the compiler that built it.
     """
 
@@ -29,6 +30,7 @@ class Context:
     qnn_build: str
     graphs: tuple[str, ...]
     binaries: tuple[str, ...]
+    host_nodes: tuple[tuple[str, str], ...]
     host_outputs: tuple[str, ...]
 
 
@@ -40,7 +42,8 @@ def read(folder: Path) -> Context:
         raise StepError("the model holds no EPContext node: nothing of it is compiled", where=MODEL)
     attributes = [{a.name: onnx.helper.get_attribute_value(a) for a in node.attribute} for node in nodes]
     caches = {a["ep_cache_context"] for a in attributes if a.get("main_context")}
-    on_host = {name for node in model.graph.node if node.op_type != "EPContext" for name in node.output}
+    host = [node for node in model.graph.node if node.op_type != "EPContext"]
+    on_host = {name for node in host for name in node.output}
     soc_model, version = _target({entry.key: entry.value for entry in model.metadata_props})
     return Context(
         soc_model=soc_model,
@@ -48,6 +51,7 @@ def read(folder: Path) -> Context:
         qnn_build=str(attributes[0].get("ep_sdk_version", b""), "utf-8", "replace"),
         graphs=tuple(node.name for node in nodes),
         binaries=tuple(sorted(_binary(folder, str(cache, "utf-8", "replace")) for cache in caches)),
+        host_nodes=tuple((node.name, node.op_type) for node in host),
         host_outputs=tuple(value.name for value in model.graph.output if value.name in on_host),
     )
 

@@ -11,6 +11,7 @@ from anfbuild.errors import RecipeError, did_you_mean
 from anfbuild.soc import ARCHITECTURES, Soc, find
 
 PROVIDER = "QNNExecutionProvider"
+CPU_PROVIDER = "CPUExecutionProvider"
 
 # The values of `htp_performance_mode`. Source: the QNN execution provider's documentation (onnxruntime.ai).
 PERFORMANCE_MODES: tuple[str, ...] = (

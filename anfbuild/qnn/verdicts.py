@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import onnx
 
 from anfbuild.errors import StepError
-from anfbuild.qnn.compiled import Verdict
+from anfbuild.qnn.compiled import LOST, MERGED, UNCLAIMED, Verdict
 from anfbuild.qnn.logs import BuildLog
 from anfbuild.qnn.options import PROVIDER
 from anfbuild.qnn.trace import Trace
 
+_QDQ = {"QuantizeLinear", "DequantizeLinear"}
 _TOKEN = re.compile(r"(_token_\d+)+$")
 
 
@@ -64,7 +65,8 @@ def join(
     `host_outputs` are the graph outputs that are made outside the HTP: layout transformation moves their
     DequantizeLinear and gives it a new name, so the assignment alone would miss it.
     """
-    seen = _seen({node.name for node in model.graph.node}, groups)
+    names = {node.name for node in model.graph.node}
+    seen = _seen(names, groups)
     constant = _constant_nodes(model.graph)
     placed = {node.name: _verdict(node, seen[node.name], trace, log) for node in model.graph.node if node.name in seen}
     for node in model.graph.node:
@@ -73,7 +75,7 @@ def join(
             placed[node.name] = Verdict(node.name, node.op_type, "CPU", None, None, reason)
         elif node.name not in placed and node.name in constant:
             placed[node.name] = Verdict(node.name, node.op_type, "folded", None, None, "computes a constant")
-    _place_merged(model.graph, placed)
+    _place_merged(model.graph, placed, _put_on_cpu(names, groups))
     return tuple(placed[node.name] for node in model.graph.node)
 
 
@@ -98,6 +100,13 @@ def _seen(names: set[str], groups: Iterable[Group]) -> dict[str, list[_Seen]]:
     return found
 
 
+def _put_on_cpu(names: set[str], groups: Iterable[Group]) -> set[str]:
+    """The op types of the nodes on the CPU that no node of the model was made into, as far as names tell. Q and DQ are
+    edges, of which new ones stand beside every node of the CPU."""
+    on_cpu = [node for group in groups if group.provider != PROVIDER for node in group.nodes]
+    return {op_type for name, op_type in on_cpu if _origin(name, names) is None} - _QDQ
+
+
 def _origin(name: str, names: set[str]) -> str | None:
     """The model's node that a node of the optimised graph was made from; None for one that was put in."""
     if name in names:
@@ -117,7 +126,7 @@ def _verdict(node: onnx.NodeProto, seen: Sequence[_Seen], trace: Trace, log: Bui
     if off is not None:
         validation = log.validations.get(off.name)
         reason = (validation.reason if validation else "") or trace.unsupported.get(off.name, "")
-        return Verdict(node.name, node.op_type, "CPU", None, None, reason or "not claimed by the HTP, no reason given")
+        return Verdict(node.name, node.op_type, "CPU", None, None, reason or UNCLAIMED)
     qnn_op = next((trace.ops[one.name] for one in own if one.name in trace.ops), None)
     return Verdict(node.name, node.op_type, "HTP", own[0].partition, qnn_op, "")
 
@@ -133,28 +142,35 @@ def _constant_nodes(graph: onnx.GraphProto) -> set[str]:
     return nodes
 
 
-def _place_merged(graph: onnx.GraphProto, placed: dict[str, Verdict]) -> None:
-    """A node that is in no group has no op of its own left: it counts where the node runs that reads or feeds it."""
+def _place_merged(graph: onnx.GraphProto, placed: dict[str, Verdict], put_on_cpu: set[str]) -> None:
+    """A node that is in no group has no op of its own left: it counts where the node runs that reads or feeds it.
+
+    Between the HTP and the CPU that is the HTP, unless there is a new node of its type (`put_on_cpu`) on the CPU:
+    layout transformation took it up in the order in which the HTP hands its values over, and the CPU runs nothing for
+    it. A Transpose may also have been moved past nodes of the CPU.
+    """
     readers: Mapping[str, list[str]] = defaultdict(list)
     makers: dict[str, str] = {}
     for node in graph.node:
         for name in node.input:
             readers[name].append(node.name)
         makers.update(dict.fromkeys(node.output, node.name))
-    for node in reversed(graph.node):
-        if node.name not in placed:
-            _take_over(node, (reader for name in node.output for reader in readers[name]), placed)
+    for units in (("HTP",), ("HTP", "CPU")):
+        for node in reversed(graph.node):
+            if node.name not in placed and ("CPU" in units or node.op_type not in put_on_cpu):
+                _take_over(node, (reader for name in node.output for reader in readers[name]), placed, units)
+        for node in graph.node:
+            if node.name not in placed and ("CPU" in units or node.op_type not in put_on_cpu):
+                _take_over(node, (makers[name] for name in node.input if name in makers), placed, units)
+    on_htp = any(verdict.unit == "HTP" for verdict in placed.values())
     for node in graph.node:
         if node.name not in placed:
-            _take_over(node, (makers[name] for name in node.input if name in makers), placed)
-        if node.name not in placed:
-            reason = "neither the compiler nor onnxruntime says where this node went"
-            placed[node.name] = Verdict(node.name, node.op_type, "CPU", None, None, reason)
+            placed[node.name] = Verdict(node.name, node.op_type, "CPU", None, None, LOST)
+        if placed[node.name].merged and node.op_type == "Transpose" and on_htp and "Transpose" not in put_on_cpu:
+            placed[node.name] = replace(placed[node.name], unit="HTP")
 
 
-def _take_over(node: onnx.NodeProto, others: Iterable[str], placed: dict[str, Verdict]) -> None:
-    near = next((placed[name] for name in others if name in placed and placed[name].unit != "folded"), None)
+def _take_over(node: onnx.NodeProto, others: Iterable[str], placed: dict[str, Verdict], units: Collection[str]) -> None:
+    near = next((placed[name] for name in others if name in placed and placed[name].unit in units), None)
     if near is not None:
-        placed[node.name] = replace(
-            near, node=node.name, op_type=node.op_type, reason=f"optimised away, counted with {near.node}"
-        )
+        placed[node.name] = replace(near, node=node.name, op_type=node.op_type, reason=f"{MERGED}{near.node}")

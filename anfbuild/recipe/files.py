@@ -20,6 +20,11 @@ def shipped() -> Path:
     return data if data.is_dir() else package.parent
 
 
+def beside(recipe: str, suffix: str, root: Path) -> Path:
+    """The file with this suffix that belongs to the recipe of this name (`vision.det`), in a project or in ours."""
+    return root / "recipes" / f"{recipe.replace('.', '/')}{suffix}"
+
+
 def fingerprint(overrides: Sequence[str], project: Path) -> str | None:
     """SHA-256 over all that decides what `overrides` compose to: these, every recipe and group file, the code.
 

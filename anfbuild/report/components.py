@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anfbuild.placement import UNITS, share
 from anfbuild.report.gates import GATES, Verdict, judge
 from anfbuild.report.results import INFINITE, NAN, Limits, explain_nulls, results, validate
 from anfbuild.report.words import one_or_all
@@ -34,11 +35,13 @@ _BY_COMPONENT = {name for name, gate in GATES.items() if gate.pointer.split("/")
 
 @dataclass(frozen=True)
 class Component:
-    """What the report of one component says: its results.json, the rows of its placement, how figures came about."""
+    """What the report of one component says: its results.json, the rows of its placement, how figures came about, and
+    its multiply-accumulates by unit, None where nothing is known of its nodes."""
 
     results: Mapping[str, Any]
     placement: Sequence[Mapping[str, Any]] = ()
     notes: Sequence[str] = ()
+    macs: Mapping[str, int] | None = None
 
 
 def join(
@@ -61,7 +64,7 @@ def join(
         backend=one["backend"],
         performance_mode=one["performance_mode"],
         quantization=one_or_all([document["quantization"] for document in documents.values()]),
-        placement={**_total("placement", documents, reasons), "share": {"macs": _share(components, reasons)}},
+        placement=_placement(components, documents, reasons),
         accuracy=_shown(worst["accuracy"], "accuracy", documents, reasons),
         agreement=_shown(worst["agreement"], "agreement", documents, reasons),
         traffic=_total("traffic", documents, reasons),
@@ -119,7 +122,7 @@ def _total(group: str, documents: Mapping[str, Mapping[str, Any]], reasons: dict
     total: dict[str, Any] = {"source": next(iter(sources), None)}
     for figure in next(iter(own.values())):
         values = [part[figure] for part in own.values()]
-        if figure == "share" or (figure == "source" and sources):
+        if figure in ("share", "unlisted", "time_source") or (figure == "source" and sources):
             continue
         if None in values:
             name = list(own)[values.index(None)]
@@ -131,21 +134,56 @@ def _total(group: str, documents: Mapping[str, Mapping[str, Any]], reasons: dict
     return total
 
 
-def _share(components: Mapping[str, Component], reasons: dict[str, str]) -> dict[str, float]:
+def _placement(
+    components: Mapping[str, Component], documents: Mapping[str, Mapping[str, Any]], reasons: dict[str, str]
+) -> dict[str, Any]:
+    """The group of the whole: shares are those of all work and of all time, names stand behind their component's."""
+    total = _total("placement", documents, reasons)
+    own = {name: document["placement"] for name, document in documents.items()}
+    unlisted = [(name, placement["unlisted"]) for name, placement in own.items()]
+    unknown = next((name for name, nodes in unlisted if nodes is None), None)
+    if unknown is None:
+        total["unlisted"] = [f"{name}: {node}" for name, nodes in unlisted for node in nodes]
+    else:
+        reasons["/placement/unlisted"] = f"{unknown}: {documents[unknown]['reasons']['/placement/unlisted']}"
+    time = _share_of_time(documents, reasons)
+    return {
+        **total,
+        "share": {"macs": _share(components, reasons), "time": time},
+        "time_source": next(iter(own.values()))["time_source"] if time else None,
+    }
+
+
+def _share(components: Mapping[str, Component], reasons: dict[str, str]) -> dict[str, float | None]:
     """Unit -> its share of the multiply-accumulates of all components."""
-    work = dict.fromkeys(("htp", "gpu", "cpu"), 0)
+    work = dict.fromkeys(UNITS, 0)
     for name, component in components.items():
-        if not component.placement:
+        if component.macs is None:
             why = component.results["reasons"].get("/placement/share/macs/htp", "nothing is known of its nodes")
             reasons["/placement/share/macs"] = f"{name}: {why}"
             return {}
-        for row in component.placement:
-            if row["unit"].lower() in work:
-                work[row["unit"].lower()] += int(row["macs"])
-    total = sum(work.values())
-    if not total:
+        for unit, macs in component.macs.items():
+            work[unit] += macs
+    shares = share(work)
+    if shares["htp"] is None:
         reasons["/placement/share/macs"] = "the components have no multiplication"
-    return {unit: macs / total for unit, macs in work.items()} if total else {}
+    return shares
+
+
+def _share_of_time(documents: Mapping[str, Mapping[str, Any]], reasons: dict[str, str]) -> dict[str, float | None]:
+    """Unit -> its share of the predicted time of all components, where that is known of each."""
+    spent = dict.fromkeys(UNITS, 0.0)
+    for name, document in documents.items():
+        shares, total = document["placement"]["share"]["time"], document["latency_ms"]["total"]
+        if shares["htp"] is None or total is None:
+            pointer = "/placement/share/time/htp" if shares["htp"] is None else "/latency_ms/total"
+            reasons["/placement/share/time"] = reasons["/placement/time_source"] = (
+                f"{name}: {document['reasons'][pointer]}"
+            )
+            return {}
+        for unit in UNITS:
+            spent[unit] += shares[unit] * total
+    return share(spent)
 
 
 def _of_whole(

@@ -47,7 +47,7 @@ def html(
 ) -> str:
     """The page for `results`, a document as `results.schema.json` says.
 
-    `placement`: a row a node, node, op_type, unit, macs (or None), reason. `steps`: step, key, about (what it did).
+    `placement`: a row a node, the columns of placement.csv. `steps`: step, key, about (what it did).
     `notes`: sentences on how the figures came about. `components`: those of which `results` are the whole.
     Every string is escaped. Raises StepError as `validate` does.
     """
@@ -207,13 +207,16 @@ def _placement(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
         (
             unit.upper(),
             _cell(results, f"/placement/{unit}", group[unit]),
-            _cell(results, f"/placement/share/macs/{unit}", group["share"]["macs"][unit]),
+            *(_cell(results, f"/placement/share/{of}/{unit}", group["share"][of][unit]) for of in ("macs", "time")),
         )
         for unit in ("htp", "gpu", "cpu")
     ]
-    units.append(("partitions on the HTP", _cell(results, "/placement/partitions", group["partitions"]), ""))
-    text = _table(("unit", "nodes", "share of multiply-accumulates"), units, (1, 2)) + _source(group)
-    elsewhere = [row for row in rows if row["unit"].lower() != "htp"]
+    units.append(("partitions on the HTP", _cell(results, "/placement/partitions", group["partitions"]), "", ""))
+    head = ("unit", "nodes", "share of multiply-accumulates", "share of time")
+    text = _table(head, units, (1, 2, 3)) + _source(group)
+    if group["time_source"] is not None:
+        text += f"<p class=source>Of the time: {escape(SOURCES[group['time_source']])}.</p>"
+    elsewhere = [row for row in rows if row["unit"] in ("GPU", "CPU")]
     if elsewhere:
         text += f"<h3>Not on the HTP</h3>{_ENDS}{_nodes(elsewhere)}"
     if rows:
@@ -239,11 +242,17 @@ def _nodes(rows: Sequence[Mapping[str, Any]]) -> str:
             escape(row["op_type"]),
             escape(row["unit"]),
             escape(figure(row["macs"])),
-            escape(row["reason"] or ""),
+            escape(figure(row["ms"] or None)),
+            escape(row["reason"] or "") + _beneath(row["compiler"]),
         )
         for row in rows
     ]
-    return _table(("node", "operator", "unit", "multiply-accumulates", "reason"), cells, (3,))
+    return _table(("node", "operator", "unit", "multiply-accumulates", "ms, predicted", "reason"), cells, (3, 4))
+
+
+def _beneath(text: str) -> str:
+    """The compiler's own words, below ours."""
+    return f"<div class=source>compiler: {escape(text)}</div>" if text else ""
 
 
 def _latency(results: Mapping[str, Any]) -> str:

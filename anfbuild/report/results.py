@@ -23,8 +23,13 @@ _FIGURES: dict[str, dict[str, Any]] = {
         "gpu": None,
         "cpu": None,
         "partitions": None,
-        "share": {"macs": {"htp": None, "gpu": None, "cpu": None}},
+        "share": {
+            "macs": {"htp": None, "gpu": None, "cpu": None},
+            "time": {"htp": None, "gpu": None, "cpu": None},
+        },
+        "unlisted": None,
         "source": "compiled",
+        "time_source": None,
     },
     "accuracy": {
         "metric": None,

@@ -154,4 +154,7 @@ def _placement(results: Mapping[str, Any]) -> str:
         text += f" with {figure(100 * macs)} % of the multiply-accumulates"
     if group["partitions"] is not None:
         text += f", in {counted(group['partitions'], 'partition')}"
-    return f"{text}, {SOURCES[group['source']]}."
+    text += f", {SOURCES[group['source']]}"
+    if (time := group["share"]["time"]["htp"]) is not None:
+        text += f"; {figure(100 * time)} % of the time there, {SOURCES[group['time_source']]}"
+    return f"{text}."

@@ -26,7 +26,6 @@ _REASONS = {
     "/latency_ms/cpu": "the cost model knows the HTP only",
     "/traffic_model": "the cost model does not follow which values stay on chip; see traffic, the compiler's count",
 }
-_TOP = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +47,8 @@ class Prediction:
     forecast: Forecast | None = None
     """Energy and heat; None where the compiler's DRAM traffic is not known."""
 
-    def to_json(self, top: int = _TOP) -> dict[str, object]:
-        """Plain values for results.json, with the `top` dearest nodes. Times in ms, rounded to 1 ns."""
+    def to_json(self, top: int | None = None) -> dict[str, object]:
+        """Plain values for results.json, with the `top` dearest nodes, or all. Times in ms, rounded to 1 ns."""
         return {
             "latency_ms": {
                 "total": _ms(self.total_ms),

@@ -18,6 +18,7 @@ from anfbuild.steps.joint_report import report as joint_report
 from anfbuild.steps.lower import lower
 from anfbuild.steps.outline import outline
 from anfbuild.steps.package import package
+from anfbuild.steps.place import place
 from anfbuild.steps.plan import plan
 from anfbuild.steps.prepare import prepare
 from anfbuild.steps.quantize import quantize
@@ -41,6 +42,7 @@ GRAPH: dict[str, Step] = {
         emulate,
         evaluate,
         simulate,
+        place,
         package,
         report,
     )

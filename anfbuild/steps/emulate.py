@@ -59,7 +59,7 @@ def emulate(job: Job[Emulate]) -> None:
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run_on_cpu)
         try:
-            emulated = _run_emulator(job) if prepared["available"] else None
+            emulated = _run_emulator(job, prepared["partitions"]) if prepared["available"] else None
         except BaseException:
             stopped.set()
             raise
@@ -90,10 +90,11 @@ def _feeds(job: Job[Emulate]) -> Iterator[dict[str, np.ndarray]]:
     return (arrays for _, arrays in read_feeds(job.inputs["dataset/evaluation"], task, job.config.inputs))
 
 
-def _run_emulator(job: Job[Emulate]) -> Emulated:
+def _run_emulator(job: Job[Emulate], partitions: int) -> Emulated:
     from anfbuild import qnn
     from anfbuild.qnn.emulate import emulate as run
 
     config = job.config
     options = qnn.Options(soc_model=config.soc_model, arch=config.arch, vtcm_mb=config.vtcm_mb)
-    return run(job.inputs["prepare"] / "context", list(islice(_feeds(job), config.samples)), options)
+    feeds = list(islice(_feeds(job), config.samples))
+    return run(job.inputs["prepare"] / "context", feeds, options, partitions=partitions)

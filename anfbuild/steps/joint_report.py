@@ -17,18 +17,19 @@ class Report:
     gates: dict[str, dict[str, float | None]] = at("gates.*")
 
 
-@step(needs=("package", "report[*]", "prepare[*]", "simulate[*]"), config=Report)
+@step(needs=("package", "report[*]", "place[*]", "simulate[*]"), config=Report)
 def report(job: Job[Report]) -> None:
     """Write results.json and report.html of all components."""
     from anfbuild import package as archive
     from anfbuild.report.components import Component, join
     from anfbuild.report.html import html
 
-    prepared, simulated = (folders(job.inputs, step) for step in ("prepare", "simulate"))
+    placed, simulated = (folders(job.inputs, step) for step in ("place", "simulate"))
     components = {
         name: Component(
             results=read_json(folder / "results.json"),
-            placement=read_rows(prepared[name] / "placement.csv"),
+            placement=read_rows(placed[name] / "placement.csv"),
+            macs=read_json(placed[name] / "place.json").get("macs"),
             notes=read_json(simulated[name] / "simulate.json")["notes"],
         )
         for name, folder in folders(job.inputs, "report").items()

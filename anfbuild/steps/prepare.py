@@ -1,4 +1,4 @@
-"""prepare: the compiler turns the QDQ model into a context binary for the target, and says what it placed where."""
+"""prepare: the compiler turns the QDQ model into a context binary for the target, with its verdict on every node."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ class Prepare:
 @step(needs=("quantize", "plan"), config=Prepare)
 def prepare(job: Job[Prepare]) -> None:
     """Compile the QDQ model to a context binary for the target."""
-    from anfbuild import placement, qnn
-    from anfbuild.graph import load
+    from anfbuild import qnn
     from anfbuild.qnn.compile import compile_context
     from anfbuild.qnn.features import summarise
 
@@ -32,22 +31,18 @@ def prepare(job: Job[Prepare]) -> None:
     if job.config.no_compiler is not None:
         write_json(job.output / "prepare.json", {"available": False, "reason": job.config.no_compiler})
         return
-    source = job.inputs["quantize"] / "model.onnx"
     options = qnn.Options(soc_model=job.config.soc_model, arch=job.config.arch, vtcm_mb=job.config.vtcm_mb)
-    compiled = compile_context(source.read_bytes(), options, job.output / "context")
+    compiled = compile_context((job.inputs["quantize"] / "model.onnx").read_bytes(), options, job.output / "context")
     if not compiled.integer:
         raise StepError(
             f"the compiled graph computes on floating point ({compiled.float_tensors} tensors), not on integers",
             remedy="The quantized model lost its encodings on the way; look at encodings.json (goal=quantize).",
         )
-    rows = placement.table(load(source), compiled)
-    placement.write_csv(rows, job.output / "placement.csv")
     write_json(
         job.output / "prepare.json",
         {
             "available": True,
             **compiled.to_json(),
-            "placement": placement.summary(rows, compiled.partitions),
             "features": None if compiled.operations is None else summarise(compiled.operations).to_json(),
         },
     )

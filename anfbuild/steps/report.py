@@ -29,7 +29,7 @@ class Report:
 
 
 @step(
-    needs=("calibrate", "prepare", "emulate", "evaluate", "simulate", "package"),
+    needs=("calibrate", "prepare", "emulate", "evaluate", "simulate", "place", "package"),
     config=Report,
 )
 def report(job: Job[Report]) -> None:
@@ -53,7 +53,7 @@ def report(job: Job[Report]) -> None:
         backend=config.backend,
         performance_mode=config.mode,
         quantization=config.scheme,
-        placement=prepared["placement"] if prepared["available"] else prepared,
+        placement=part["place"],
         traffic=_traffic(prepared),
         agreement=part["emulate"]["agreement"] if prepared["available"] else part["emulate"],
         accuracy=part["evaluate"],
@@ -70,7 +70,7 @@ def report(job: Job[Report]) -> None:
         reasons=_reasons(part),
     )
     (job.output / "results.json").write_bytes(archive.canonical(document))
-    rows = read_rows(job.inputs["prepare"] / "placement.csv")
+    rows = read_rows(job.inputs["place"] / "placement.csv")
     page = html(document, placement=rows, notes=part["simulate"]["notes"])
     (job.output / "report.html").write_text(page, encoding="utf-8")
 
@@ -81,8 +81,7 @@ def _reasons(part: dict[str, dict[str, Any]]) -> dict[str, str]:
     reasons |= {f"/accuracy/{figure}": why for figure, why in part["evaluate"]["reasons"].items()}
     if not part["emulate"]["available"]:
         reasons["/accuracy/emulated"] = part["emulate"]["reason"]
-    if part["prepare"]["available"] and part["prepare"]["placement"]["share"]["macs"]["htp"] is None:
-        reasons["/placement/share/macs"] = "the model has no multiplication"
+    reasons |= {f"/placement{pointer}": why for pointer, why in part["place"].get("reasons", {}).items()}
     return reasons
 
 
@@ -94,4 +93,4 @@ def _traffic(prepared: dict[str, Any]) -> dict[str, Any]:
     return traffic
 
 
-_PARTS = ("calibrate", "prepare", "emulate", "evaluate", "simulate")
+_PARTS = ("calibrate", "prepare", "emulate", "evaluate", "simulate", "place")

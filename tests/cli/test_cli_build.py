@@ -31,9 +31,10 @@ def _leaves(file: str, text: str) -> Callable[[Job[Nothing]], None]:
 
 
 GRAPH = {
-    "prepare": Step("prepare", (), Nothing, _leaves("placement.csv", "node")),
+    "prepare": Step("prepare", (), Nothing, _leaves("prepare.json", "{}")),
+    "place": Step("place", ("prepare",), Nothing, _leaves("placement.csv", "node")),
     "quantize": Step("quantize", ("prepare",), Nothing, _leaves("encodings.json", "{}")),
-    "report": Step("report", ("quantize",), Nothing, _leaves("results.json", '{"gates": []}')),
+    "report": Step("report", ("quantize", "place"), Nothing, _leaves("results.json", '{"gates": []}')),
     "package": Step("package", ("report",), Nothing, _leaves("package.anf", "bytes")),
 }
 

@@ -56,9 +56,9 @@ def _report(job: Job[Any]) -> None:
 GRAPH = {
     "fetch": Step("fetch", (), Nothing, _leaves("model/model.onnx")),
     "dataset": Step("dataset", (), Reads, _leaves("calibration/a", "evaluation/b")),
-    "prepare": Step("prepare", ("fetch",), Nothing, _leaves("placement.csv")),
+    "place": Step("place", ("fetch",), Nothing, _leaves("placement.csv")),
     "quantize": Step("quantize", ("dataset/calibration",), Nothing, _leaves("encodings.json")),
-    "package": Step("package", ("prepare", "quantize"), Nothing, _leaves("package.anf")),
+    "package": Step("package", ("place", "quantize"), Nothing, _leaves("package.anf")),
     "report": Step("report", ("package",), Nothing, _report),
 }
 

@@ -78,3 +78,33 @@ def test_a_node_that_was_split_over_both_units_counts_as_cpu(model: onnx.ModelPr
 def test_a_node_that_nobody_saw_is_not_counted_for_the_htp(model: onnx.ModelProto) -> None:
     got = {v.node: v for v in join(model, [], Trace({}, {}), BuildLog(), [])}
     assert {v.unit for name, v in got.items() if name != "square"} == {"CPU"}
+
+
+@pytest.mark.parametrize(
+    ("put_in", "unit"), [((), "HTP"), ((("Add_token_4", "Add"),), "HTP"), ((("Add", "Add"),), "CPU")]
+)
+def test_a_node_that_is_gone_between_htp_and_cpu_is_not_the_cpus(
+    model: onnx.ModelProto, put_in: tuple[tuple[str, str], ...], unit: str
+) -> None:
+    """`add` is in no group, `mm` before it is on the HTP and `relu` behind it on the CPU."""
+    layout = Group(PROVIDER, put_in) if put_in and put_in[0][0] != "Add" else Group(HOST, put_in)
+    groups = [Group(PROVIDER, (("mm", "MatMul"),)), Group(HOST, (("relu", "Relu"), ("erf", "Erf"))), layout]
+    got = {v.node: v for v in join(model, groups, Trace({}, {}), BuildLog(), [])}
+    assert (got["add"].unit, got["add"].merged) == (unit, True)
+    assert got["relu"].unit == "CPU"
+
+
+def test_a_transpose_that_is_gone_is_the_cpus_only_where_one_was_put_in_there(model: onnx.ModelProto) -> None:
+    model.graph.node[2].op_type, model.graph.node[2].input[:] = "Transpose", ["m"]
+    on_cpu = Group(HOST, (("mm", "MatMul"), ("relu", "Relu"), ("erf", "Erf")))
+    for put_in, unit in ((PROVIDER, "HTP"), (HOST, "CPU")):
+        groups = [on_cpu, Group(PROVIDER, (("scale", "Mul"),)), Group(put_in, (("Transpose", "Transpose"),))]
+        got = {v.node: v.unit for v in join(model, groups, Trace({}, {}), BuildLog(), [])}
+        assert got["add"] == unit
+
+
+def test_only_a_node_that_the_compiler_gives_a_reason_for_is_refused(model: onnx.ModelProto) -> None:
+    groups = [Group(HOST, (("relu", "Relu"), ("erf", "Erf")))]
+    got = {v.node: v for v in join(model, groups, Trace({}, {"erf": "not supported"}), BuildLog(), [])}
+    assert {name for name, v in got.items() if v.refused} == {"erf"}
+    assert {name for name, v in got.items() if v.merged} >= {"add", "scale"}

@@ -24,7 +24,12 @@ def parts() -> dict[str, Any]:
             "gpu": 0,
             "cpu": 2,
             "partitions": 2,
-            "share": {"macs": {"htp": 0.998, "gpu": 0.0, "cpu": 0.002}},
+            "share": {
+                "macs": {"htp": 0.998, "gpu": 0.0, "cpu": 0.002},
+                "time": {"htp": 0.9, "gpu": 0.0, "cpu": 0.1},
+            },
+            "unlisted": ["Nms_1", "Erf_2"],
+            "time_source": "predicted",
         },
         "accuracy": {
             "metric": "hmean",

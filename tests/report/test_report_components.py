@@ -17,10 +17,11 @@ from anfbuild.report.summary import summary
 from anfbuild.report.words import one_or_all, verdict
 
 PACKAGE = {"bytes": 3_000_000, "sha256": "b" * 64}
-ROWS = [{"node": "a", "op_type": "Conv", "unit": "HTP", "macs": "300", "reason": ""}]
+REST = {"ms": "0.5", "became": "a", "compiler": ""}
+ROWS = [{"node": "a", "op_type": "Conv", "unit": "HTP", "macs": "300", "reason": "", **REST}]
 OTHER = [
-    {"node": "b", "op_type": "Conv", "unit": "CPU", "macs": "100", "reason": "no <kernel>"},
-    {"node": "c", "op_type": "Add", "unit": "folded", "macs": "0", "reason": ""},
+    {"node": "b", "op_type": "Conv", "unit": "CPU", "macs": "100", "reason": "no <kernel>", **REST},
+    {"node": "c", "op_type": "Add", "unit": "folded", "macs": "0", "reason": "", **REST},
 ]
 
 
@@ -30,7 +31,8 @@ def other(parts: dict[str, Any]) -> dict[str, Any]:
     own = copy.deepcopy(parts)
     own["quantization"] = "a16w8"
     own["accuracy"] |= {"metric": "PCK", "quantized": 0.8, "drop_abs": 0.077}
-    own["placement"] |= {"partitions": 3}
+    own["placement"] |= {"partitions": 3, "unlisted": ["b"]}
+    own["placement"]["share"]["time"] = {"htp": 0.5, "gpu": 0.0, "cpu": 0.5}
     own["calibration"] |= {"samples": 8, "synthetic": False, "dataset": "folder"}
     own["gates"] = {"latency_ms": {"max": 5}}
     return own
@@ -43,8 +45,8 @@ def joined(one: dict[str, Any], other: dict[str, Any], gates: Any = None) -> dic
 def components(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Component]:
     one = {**one, "gates": {}}
     return {
-        "left": Component(results(**one), ROWS, ["a note on <left>"]),
-        "right": Component(results(**other), OTHER),
+        "left": Component(results(**one), ROWS, ["a note on <left>"], {"htp": 300, "gpu": 0, "cpu": 0}),
+        "right": Component(results(**other), OTHER, macs={"htp": 0, "gpu": 0, "cpu": 100}),
     }
 
 
@@ -57,6 +59,10 @@ def test_totals_and_the_worst(parts: dict[str, Any], other: dict[str, Any]) -> N
     assert document["traffic"]["dram_read_mb"] == pytest.approx(52.8)
     assert (document["placement"]["nodes"], document["placement"]["partitions"]) == (180, 3)
     assert document["placement"]["share"]["macs"] == {"htp": 0.75, "gpu": 0.0, "cpu": 0.25}
+    assert document["placement"]["share"]["time"] == pytest.approx({"htp": 0.7, "gpu": 0.0, "cpu": 0.3})
+    assert document["placement"]["time_source"] == "predicted"
+    assert document["placement"]["unlisted"] == ["left: Nms_1", "left: Erf_2", "right: b"]
+    assert document["components"]["right"]["placement"]["unlisted"] == ["b"]
     assert (document["accuracy"]["component"], document["accuracy"]["drop_abs"]) == ("right", 0.077)
     assert document["agreement"]["component"] == "left"
     assert document["package"] == PACKAGE
@@ -110,6 +116,27 @@ def test_what_is_not_known_of_a_component_is_no_pass(parts: dict[str, Any], othe
     assert document["reasons"]["/components/right/latency_ms/total"] == "nobody knows"
     (missed, *_) = joined(parts, other, {"accuracy_drop": {"max": 0.01}})["gates"]
     assert (missed["component"], missed["passed"]) == ("left", False)
+
+
+def test_what_is_not_known_of_the_placement_of_a_component_is_not_known_of_the_whole(
+    parts: dict[str, Any], other: dict[str, Any]
+) -> None:
+    del other["placement"]["share"]["time"], other["placement"]["unlisted"], other["placement"]["time_source"]
+    document = join(
+        "both",
+        {
+            "left": Component(results(**parts), macs={"htp": 1, "gpu": 0, "cpu": 0}),
+            "right": Component(results(**other, reasons={"/placement": "nobody knows"})),
+        },
+        package=PACKAGE,
+        gates={},
+    )
+    whole = document["placement"]
+    assert (whole["unlisted"], whole["time_source"]) == (None, None)
+    assert whole["share"] == {of: {"htp": None, "gpu": None, "cpu": None} for of in ("macs", "time")}
+    for pointer in ("unlisted", "time_source", "share/time/cpu"):
+        assert document["reasons"][f"/placement/{pointer}"] == "right: nobody knows"
+    assert document["reasons"]["/placement/share/macs/htp"] == "right: nothing is known of its nodes"
 
 
 def test_a_figure_that_is_no_number_misses_the_gates_of_the_whole(parts: dict[str, Any], other: dict[str, Any]) -> None:

@@ -50,8 +50,21 @@ class Page(HTMLParser):
 
 def rows(name: str = "Conv_1") -> list[dict[str, Any]]:
     return [
-        {"node": name, "op_type": "Conv", "unit": "HTP", "macs": 1000, "reason": ""},
-        {"node": "Nms_1", "op_type": "NonMaxSuppression", "unit": "CPU", "macs": None, "reason": "no such operator"},
+        {
+            **{"node": name, "op_type": "Conv", "unit": "HTP", "macs": 1000, "ms": "0.25", "became": name},
+            **{"reason": "", "compiler": ""},
+        },
+        {
+            **{
+                "node": "Nms_1",
+                "op_type": "NonMaxSuppression",
+                "unit": "CPU",
+                "macs": None,
+                "ms": "",
+                "became": "Nms_1",
+            },
+            **{"reason": "no such operator", "compiler": "Operators of type NMS are not supported"},
+        },
     ]
 
 
@@ -60,7 +73,14 @@ def test_the_page_has_every_section_and_needs_nothing_else(parts: dict[str, Any]
     text = html(results(**parts), placement=rows(), steps=steps, notes=["Costs are of one frame."])
     page = Page(text)
     titles = ("What it comes to", "Gates", "Accuracy", "Agreement", "Placement", "Latency", "traffic", "Versions")
-    details = ("How it was built", "62 BatchNorm folded", "ab12", "no such operator", "Costs are of one frame.")
+    details = (
+        "How it was built",
+        "62 BatchNorm folded",
+        "ab12",
+        "no such operator",
+        "compiler: Operators of type NMS",
+        "Costs are of one frame.",
+    )
     assert [words for words in titles + details if words not in page.text] == []
     assert not page.tags & {"script", "link", "img", "iframe", "object"}
     assert not {name for name, _ in page.attributes} & {"src", "href", "onclick", "onload"}
@@ -84,6 +104,8 @@ def test_every_string_is_escaped(parts: dict[str, Any], bare_parts: dict[str, An
     poisoned = {key: value if key == "gates" else poison(value) for key, value in chosen.items()}
     poisoned["package"] = parts["package"]
     poisoned["accuracy"]["reference"] = parts["accuracy"]["reference"]
+    if not bare:
+        poisoned["placement"]["time_source"] = parts["placement"]["time_source"]
     steps = [{"step": HOSTILE, "key": HOSTILE, "about": HOSTILE}]
     page = Page(html(results(**poisoned), placement=poison(rows()), steps=steps, notes=[HOSTILE]))
     clean = Page(html(results(**chosen), placement=rows(), steps=[{"step": "s", "key": "k"}], notes=["n"]))

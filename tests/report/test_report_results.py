@@ -90,6 +90,9 @@ def test_a_reason_may_stand_above_its_nulls_and_the_nearest_is_taken(parts: dict
         "/placement/share/macs/cpu": "p",
         "/placement/share/macs/gpu": "p",
         "/placement/share/macs/htp": "p",
+        "/placement/share/time/cpu": "p",
+        "/placement/share/time/gpu": "p",
+        "/placement/share/time/htp": "p",
         "/traffic/fill_mb": "one",
         "/traffic/spill_mb": "all",
     }

@@ -14,12 +14,12 @@ from anfbuild.recipe import Recipe, compose
 from anfbuild.steps import GRAPH, JOINT
 
 CHANGES: dict[str, tuple[Any, set[str]]] = {
-    "model.outputs": (["output_crop"], {"convert"}),
+    "model.outputs": (["output_crop"], {"convert", "place"}),
     "dataset.seed": (7, {"dataset"}),
     "dataset.size": (300, {"dataset"}),
     "emulate.samples": (1, {"emulate"}),
     "task.fraction": (0.04, {"baseline", "evaluate", "package"}),
-    "quantization.scheme": ("int8", {"quantize", "report"}),
+    "quantization.scheme": ("int8", {"quantize", "place", "report"}),
     "calibration.estimator": ("minmax", {"quantize", "report"}),
     "source.license": ("MIT", {"package"}),
     "gates": ({"latency_ms": {"min": None, "max": 1.0}}, {"report"}),

@@ -22,7 +22,7 @@ ROOT = Path(anfbuild.__file__).parents[1]
 CHECKOUT = Path(__file__).parents[2]
 ALL = set(GRAPH)
 IMAGES = {"baseline", "calibrate", "emulate", "evaluate"}
-ONNX = {"baseline", "calibrate", "condition", "convert", "emulate", "plan", "prepare", "quantize", "simulate"}
+ONNX = {"baseline", "calibrate", "condition", "convert", "emulate", "place", "plan", "prepare", "quantize", "simulate"}
 VENDOR = {"prepare", "emulate"}
 
 FILES: dict[str, set[str]] = {
@@ -40,6 +40,9 @@ FILES: dict[str, set[str]] = {
     "quantization/estimators/mse.py": {"quantize"},
     "quantization/histogram.py": {"calibrate", "quantize"},
     "graph/passes/fold_affine.py": {"convert"},
+    "graph/constraints/operators.json": {"place"},
+    "graph/constraints/structure.py": {"place"},
+    "placement/reasons.py": {"place"},
     "simulator/roofline.py": {"simulate"},
     "sources/wheel.py": {"assets", "fetch"},
     "worker.py": {"convert", *VENDOR},

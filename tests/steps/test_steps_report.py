@@ -12,16 +12,20 @@ from anfbuild.steps import GRAPH
 NO_SCORE = {"reason": "there is nothing to score"}
 PARTS: dict[str, dict[str, Any]] = {
     "calibrate": {"samples": 4},
+    "place": {
+        "available": True,
+        "nodes": 2,
+        "htp": 2,
+        "gpu": 0,
+        "cpu": 0,
+        "partitions": 1,
+        "share": {"macs": {"htp": None, "gpu": None, "cpu": None}, "time": {"htp": 1.0, "gpu": 0.0, "cpu": 0.0}},
+        "unlisted": [],
+        "time_source": "predicted",
+        "reasons": {"/share/macs": "the model has no multiplication"},
+    },
     "prepare": {
         "available": True,
-        "placement": {
-            "nodes": 2,
-            "htp": 2,
-            "gpu": 0,
-            "cpu": 0,
-            "partitions": 1,
-            "share": {"macs": {"htp": None, "gpu": None, "cpu": None}},
-        },
         "traffic_mb": None,
         "traffic_reason": "the compiler says nothing of it",
     },

@@ -17,7 +17,7 @@ from anfbuild.cli.tolerance import is_number
 from anfbuild.errors import RecipeError, StepError
 from anfbuild.recipe import Recipe
 from anfbuild.recipe.document import Document, read
-from anfbuild.recipe.files import LOCK_SUFFIX
+from anfbuild.recipe.files import LOCK_SUFFIX, beside
 from anfbuild.report.words import one_or_all
 
 FORMAT = 1
@@ -67,7 +67,7 @@ class Lock:
 
 def lock_path(recipe: str, project: Path) -> Path:
     """Where the lock of a recipe of this name (`vision.det`) lies in a project."""
-    return project / "recipes" / f"{recipe.replace('.', '/')}{LOCK_SUFFIX}"
+    return beside(recipe, LOCK_SUFFIX, project)
 
 
 def entry_name(recipe: Recipe) -> str:

@@ -28,6 +28,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "steps": (list,),
     "results": _MAPPING,
     "error": _MAPPING,
+    "contract": _MAPPING,
     **dict.fromkeys(("folder", "key", "metric", "failed"), _TEXT),
     **dict.fromkeys(("accuracy_quantized", "latency_ms", "package_mb"), _NUMBER),
 }

@@ -16,7 +16,7 @@ from anfbuild.errors import AnfbuildError
 
 HEADINGS = ("job", "overrides", "exit", "accuracy", "latency ms", "package MB", "key", "Pareto")
 _NONE = "–"
-_NO_FIGURES = ("overrides", "results", "error", "planned", "steps", "failed", "pareto")
+_NO_FIGURES = ("overrides", "results", "error", "planned", "steps", "failed", "contract", "pareto")
 """What of a job's record is no cell of results.csv as it is."""
 
 
@@ -94,6 +94,7 @@ def record(
         "planned": [],
         "steps": [],
         "failed": None,
+        "contract": None,
     }
 
 

@@ -125,6 +125,7 @@ class Task:
             "planned": list(outcome.planned),
             "steps": list(outcome.steps),
             "failed": outcome.failed,
+            "contract": outcome.to_json().get("contract"),
         }
 
     def _trace(self, error: BaseException) -> None:

@@ -24,6 +24,7 @@ class Verb:
 
 BUILD = Verb(
     options={
+        "--accept": None,
         "--junit": "FILE",
         "--lock": None,
         "--locked": None,

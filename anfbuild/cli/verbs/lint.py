@@ -17,11 +17,10 @@ from anfbuild.cli.arguments import Arguments
 from anfbuild.cli.console import Console
 from anfbuild.cli.subject import COMMAND_LINE, Subject, of_model, of_recipe
 from anfbuild.errors import AnfbuildError, RecipeError, StepError
-from anfbuild.graph.constraints import FLOAT16, RULES, Aim, Finding, Inspection, Precision, document, inspect
-from anfbuild.quantization import AS_IS, FP16, SCHEMES
+from anfbuild.graph.constraints import RULES, Aim, Finding, Inspection, document, inspect
 from anfbuild.simulator.bounds import NodeBound, bounds
 from anfbuild.simulator.work import FLOAT_BITS
-from anfbuild.soc import find
+from anfbuild.steps.aim import aim_for
 
 FAILED = 3
 _SHOWN = 3
@@ -103,26 +102,14 @@ def _group(entries: Sequence[Finding]) -> Iterator[str]:
 
 def _judge(subject: Subject) -> Judged:
     try:
-        model = subject.read()
-        soc = find(subject.target["soc_model"], where="target.soc_model")
-        precision = FLOAT16 if subject.scheme == FP16 else _precision(subject.scheme, model)
-        aim = Aim(str(subject.target["soc"]), soc.arch, int(subject.target["vtcm_mb"]), soc.fp16, precision)
+        model, target = subject.read(), subject.target
+        aim = aim_for(target["soc_model"], subject.scheme, model, soc=target.get("soc"), vtcm_mb=target.get("vtcm_mb"))
         found = inspect(model, aim, subject.shapes, subject.outputs)
     except AnfbuildError as error:
         if subject.component is not None:
             error.what = f"component {subject.component!r}: {error.what}"
         raise
     return Judged(subject, aim, found, _costs(found, subject.target, aim))
-
-
-def _precision(scheme: str, model: Any) -> Precision:
-    """Of `as_is`, the bits that the model brings. Raises StepError where it brings none."""
-    if scheme == AS_IS:
-        from anfbuild.quantization.as_is import widths
-
-        return Precision(AS_IS, *widths(model), as_is=True)
-    found = SCHEMES[scheme]
-    return Precision(found.name, found.activation_bits, found.weight_bits, found.per_channel)
 
 
 def _costs(found: Inspection, target: Mapping[str, object], aim: Aim) -> Sequence[NodeBound] | AnfbuildError:

@@ -27,14 +27,7 @@ class Placed:
 
 def place(scene: Scene) -> list[Placed]:
     """A prediction for every node, in the order of the model. The rules must have run."""
-    placed = [_place(scene, node) for node in scene.nodes]
-    for node in reversed(scene.of("Transpose")):
-        readers = [placed[reader.position] for name in node.outputs for reader in scene.readers.get(name, ())]
-        if placed[node.position].unit == "HTP" and readers and all(reader.unit == "CPU" for reader in readers):
-            # The compiler drops the Q and DQ between the two, and the Transpose is left on the CPU's side.
-            reason = f"only {readers[0].node} reads it, which is on the CPU"
-            placed[node.position] = dataclasses.replace(placed[node.position], unit="CPU", reason=reason)
-    return placed
+    return [_place(scene, node) for node in scene.nodes]
 
 
 def _place(scene: Scene, node: Node) -> Placed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,7 @@ from anfbuild.errors import RecipeError, StepError, did_you_mean
 from anfbuild.graph.constraints.aim import Aim
 from anfbuild.graph.constraints.sizes import resolve
 from anfbuild.graph.edit import used_names
+from anfbuild.graph.provenance import labels
 from anfbuild.graph.shapes import OpenDimension, input_values, is_static, known_shapes, known_types, open_dimensions
 
 _SMALL = 4096
@@ -204,11 +204,10 @@ def _plain(value: Any) -> Any:
 
 
 def _nodes(graph: onnx.GraphProto) -> list[Node]:
-    taken = Counter(node.name for node in graph.node)
     return [
         Node(
             position,
-            proto.name if proto.name and taken[proto.name] == 1 else f"#{position} {proto.op_type}",
+            label,
             proto.op_type,
             "" if proto.domain == "ai.onnx" else proto.domain,
             tuple(proto.input),
@@ -216,7 +215,7 @@ def _nodes(graph: onnx.GraphProto) -> list[Node]:
             tuple(used_names(proto)),
             proto,
         )
-        for position, proto in enumerate(graph.node)
+        for position, (label, proto) in enumerate(zip(labels(graph), graph.node, strict=True))
     ]
 
 
