@@ -16,6 +16,7 @@ import anfbuild
 from anfbuild.atomic import replacing
 from anfbuild.cli import interruption
 from anfbuild.cli.console import Console
+from anfbuild.cli.disagreement import Diagnosed, agreed, below, diagnosed
 from anfbuild.cli.located import located
 from anfbuild.cli.preflight import check
 from anfbuild.cli.remotes import shared
@@ -183,8 +184,11 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None], remote:
     from anfbuild.steps import GRAPH, JOINT
 
     store = Store(store_root(project))
-    found = {"host": {"versions": check(recipe.config), **compiler()}}
-    parts = {name: Part({**config, **found}, f"components.{name}.") for name, config in recipe.components.items()}
+    found = {"host": {"versions": check(recipe.config), **compiler()}, "diagnosis": {"agreement_lsb": agreed(recipe)}}
+    parts = {
+        name: Part({**config, **found, "diagnosis": {"agreement_lsb": agreed(recipe, name)}}, f"components.{name}.")
+        for name, config in recipe.components.items()
+    }
     private = {step for name, config in recipe.components.items() for step in _private(config, f"[{name}]")}
     return Build(
         recipe.name,
@@ -259,22 +263,32 @@ def _export(run: Build, recipe: Recipe, builds: Path, folder: Path | None, start
     target.mkdir(parents=True, exist_ok=True)
     export = _export_report if goal == "report" else _export_goal
     results, files = export(run, recipe, target)
-    steps = _steps(run)
-    _write_run(steps, recipe, target, key, started)
     missed = [gate for gate in (results or {}).get("gates", []) if gate["passed"] is False]
     error = None
-    if missed:
-        from anfbuild.report.gates import gate_name
-
-        names = ", ".join(f"{gate_name(g)} is {g['value']}, limit {g['direction']} {g['limit']}" for g in missed)
-        error = GateError(
-            f"{len(missed)} gate(s) missed: {names}",
-            where=str(target / "report.html"),
-            remedy="No package was exported. Change the recipe, or its gates.",
-        )
+    if results is not None and missed:
+        told = diagnosed(run, results, missed, target)
+        results, files = told.results, [*files, *told.files]
+        error = _missed(missed, told, target)
+    steps = _steps(run)
+    _write_run(steps, recipe, target, key, started)
     planned = run.ancestors(goal)
     code = error.exit_code if error else 0
     return Outcome(recipe.name, code, key, target, results, steps, error, planned, files=files)
+
+
+def _missed(gates: Sequence[Mapping[str, Any]], told: Diagnosed, target: Path) -> GateError:
+    from anfbuild.report.gates import gate_name
+
+    names = ", ".join(
+        f"{gate_name(gate)} is {gate['value']}, limit {gate['direction']} {gate['limit']}" for gate in gates
+    )
+    causes = "".join(f"; {cause}" for cause in told.causes)
+    remedies = told.remedies or ["Change the recipe, or its gates."]
+    return GateError(
+        f"{len(gates)} gate(s) missed: {names}{causes}",
+        where=str(target / "report.html"),
+        remedy=" ".join(["No package was exported.", *remedies]),
+    )
 
 
 def _export_report(run: Build, recipe: Recipe, target: Path) -> tuple[dict[str, Any], list[str]]:
@@ -283,7 +297,7 @@ def _export_report(run: Build, recipe: Recipe, target: Path) -> tuple[dict[str, 
     for step, file in EXPORTS:
         for member in run.members(step):
             if file in run.result(member).files:
-                files.append(_below(part_of(member), file))
+                files.append(below(part_of(member), file))
                 run.export(member, file, target / files[-1])
     results: dict[str, Any] = json.loads((target / "results.json").read_text(encoding="utf-8"))
     archive = target / f"{recipe.name}.anf"
@@ -300,14 +314,9 @@ def _export_goal(run: Build, recipe: Recipe, target: Path) -> tuple[None, list[s
     files = []
     for member in run.members(recipe.config["goal"]):
         for file in run.result(member).files:
-            files.append(f"{run.step_name(member)}/{_below(part_of(member), file)}")
+            files.append(f"{run.step_name(member)}/{below(part_of(member), file)}")
             run.export(member, file, target / files[-1])
     return None, files
-
-
-def _below(part: str | None, file: str) -> str:
-    """The file's name in the build's folder: below the component's name where there are several."""
-    return f"{part}/{file}" if part else file
 
 
 def _steps(run: Build) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@
 lint (rules.py). Symptoms get one file each when there are more kinds of them.
 """
 
-from anfbuild.diagnosis.words import remedy, sentences, share
+from anfbuild.diagnosis.words import remedy, share, stage_sentences
 
-__all__ = ["remedy", "sentences", "share"]
+__all__ = ["remedy", "share", "stage_sentences"]
 """What is heavy (onnx, the emulator) is in `diagnose.py`: import it from there."""

@@ -12,7 +12,7 @@ _BEFORE = {
     "emulated": "the HTP emulator and the CPU, on the quantized model",
 }
 _NEXT = {
-    "converted": "This is a fault of anfbuild's passes: report the node. Until then, cut the model before it with model.outputs.",
+    "converted": "A pass of anfbuild's is wrong there: report the node. Till then cut the model before it with model.outputs.",
     "conditioned": "Build without what rewrote it (condition.mask_clamp=null condition.equalize=false).",
     "qdq": "Choose more bits (quantization=a16w8_per_channel), or calibrate on samples like these.",
     "emulated": "Write the node otherwise, or choose another scheme (quantization=a16w8_per_channel).",
@@ -20,8 +20,8 @@ _NEXT = {
 
 
 def sentences(document: Mapping[str, Any]) -> list[str]:
-    """What `Diagnosis.to_json` says, one line a stage and two or three of each that departs."""
-    return [sentence for stage in document["stages"] for sentence in _stage(stage)]
+    """What `Diagnosis.to_json` says: of each stage how far it is off, of one that departs where, why and what to do."""
+    return [sentence for stage in document["stages"] for sentence in stage_sentences(stage)]
 
 
 def remedy(document: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -33,7 +33,8 @@ def remedy(document: Mapping[str, Any]) -> tuple[str, str] | None:
     return _where(stage), _what_to_do(stage)
 
 
-def _stage(stage: Mapping[str, Any]) -> Iterator[str]:
+def stage_sentences(stage: Mapping[str, Any]) -> Iterator[str]:
+    """Those of one stage."""
     name = stage["stage"]
     if stage["passed"] is None:
         yield f"{name}: not compared: {stage['reason']}."

@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from anfbuild.diagnosis.diagnose import Emulation, Models
     from anfbuild.quantization.encodings import Encodings
 
-_AGREED = 16.0
-"""What a build without the gate agreement_lsb is held to: what conf/gates/default.yaml says."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Diagnose:
-    """How many samples are compared, what the models are fed with, and the chip."""
+    """How many samples are compared, what the models are fed with, the chip, and how far it may be off."""
 
     samples: int = at("emulate.samples")
     inputs: dict[str, dict[str, Any]] = at("model.inputs.*")
@@ -38,7 +35,7 @@ class Diagnose:
     arch: str = at("target.arch")
     vtcm_mb: int = at("target.vtcm_mb")
     runs_on: str = at("host.runs_on")
-    gates: dict[str, dict[str, float | None]] = at("gates.*")
+    agreement_lsb: float = at("diagnosis.agreement_lsb")
 
 
 @step(
@@ -55,7 +52,6 @@ def diagnose(job: Job[Diagnose]) -> None:
     models = _models(job)
     task = read_task(config.task, job.inputs["convert"] / "vocabulary")
     feeds = read_feeds(job.inputs["dataset/evaluation"], task, config.inputs)
-    agreed = config.gates.get("agreement_lsb", {}).get("max")
     found = run(
         models,
         [arrays for _, arrays in islice(feeds, config.samples)],
@@ -65,7 +61,7 @@ def diagnose(job: Job[Diagnose]) -> None:
             Options(soc_model=config.soc_model, arch=config.arch, vtcm_mb=config.vtcm_mb),
             config.scheme,
             {name: entry["shape"] for name, entry in config.inputs.items()},
-            _AGREED if agreed is None else agreed,
+            config.agreement_lsb,
         ),
     )
     write_json(job.output / "diagnosis.json", found.to_json())
