@@ -11,8 +11,9 @@ _BEFORE = {
     "qdq": "the quantized model on the CPU and the float model",
     "emulated": "the HTP emulator and the CPU, on the quantized model",
 }
+_BUILT_UP = "Choose more bits (quantization=a16w8_per_channel), whose roundings are smaller."
 _NEXT = {
-    "converted": "A pass of anfbuild's is wrong there: report the node. Till then cut the model before it with model.outputs.",
+    "converted": "A pass of the build is wrong there: report the node, and cut the model before it (model.outputs).",
     "conditioned": "Build without what rewrote it (condition.mask_clamp=null condition.equalize=false).",
     "qdq": "Choose more bits (quantization=a16w8_per_channel), or calibrate on samples like these.",
     "emulated": "Write the node otherwise, or choose another scheme (quantization=a16w8_per_channel).",
@@ -63,12 +64,14 @@ def _where(stage: Mapping[str, Any]) -> str:
         text += ", also when " + (f"run alone with {', '.join(others[:3])}" if others else "run alone")
     else:
         text += "; run alone it is not, so the difference builds up before it"
-    origins = [node for node in found["sources"] if node != found["node"]]
+    origins = [node for node in found["sources"] if node != found["node"] and not node.endswith(" Constant")]
     return text + (f"; it does the work of {', '.join(origins[:3])} in the source" if origins else "")
 
 
 def _what_to_do(stage: Mapping[str, Any]) -> str:
     rule = stage["departs"]["rule"]
+    if rule is None and not stage["departs"]["confirmed"]:
+        return f"No node is wrong alone, and no rule is known of it. {_BUILT_UP}"
     if rule is None:
         return f"No rule is known of it. {_NEXT[stage['stage']]}"
     message = rule["message"].rstrip(".")
