@@ -25,15 +25,15 @@ def weights(*shape: int, seed: int = 0, scale: float = 0.4) -> np.ndarray:
     return (np.random.default_rng((seed, *shape)).standard_normal(shape) * scale).astype(np.float32)
 
 
-def upsampling(nearest_mode: str = "floor", coordinates: str = "asymmetric") -> onnx.ModelProto:
-    """Conv, BatchNormalization, Relu, nearest Resize, Conv: an image of 32x32 out of one of 16x16."""
+def upsampling(nearest_mode: str = "floor", coordinates: str = "asymmetric", mode: str = "nearest") -> onnx.ModelProto:
+    """Conv, BatchNormalization, Relu, Resize, Conv: an image of 32x32 out of one of 16x16."""
     nodes = [
         node("Conv", ["x", "w1"], ["c1"], pads=[1, 1, 1, 1]),
         node("BatchNormalization", ["c1", "gain", "shift", "mean", "variance"], ["n1"]),
         node("Relu", ["n1"], ["r1"]),
         node(
             *("Resize", ["r1", "", "scales"], ["u1"]),
-            mode="nearest",
+            mode=mode,
             coordinate_transformation_mode=coordinates,
             nearest_mode=nearest_mode,
         ),
@@ -66,6 +66,17 @@ def transposed() -> onnx.ModelProto:
         **{"w1": weights(8, 3, 3, 3), "w2": weights(8, 8, 2, 2), "w3": weights(4, 8, 1, 1)},
         "bias": weights(8, 1, 1, scale=8.0),
     }
+    return model(nodes, {"x": list(SHAPE)}, ["y"], constants)
+
+
+def repeating() -> onnx.ModelProto:
+    """Conv, Relu, and a Gather that takes each row twice."""
+    nodes = [
+        node("Conv", ["x", "w1"], ["c1"], pads=[1, 1, 1, 1]),
+        node("Relu", ["c1"], ["r1"]),
+        node("Gather", ["r1", "rows"], ["y"], axis=2),
+    ]
+    constants = {"w1": weights(8, 3, 3, 3), "rows": np.repeat(np.arange(16), 2)}
     return model(nodes, {"x": list(SHAPE)}, ["y"], constants)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from diagnosis_models import SM8650, Build, transposed, upsampling
+from diagnosis_models import SM8650, Build, repeating, transposed, upsampling
 
 from anfbuild.diagnosis.diagnose import Emulation
 from anfbuild.graph import serialize
@@ -62,6 +62,13 @@ def test_a_nearest_resize_in_a_mode_that_the_chip_ignores(chip) -> None:
     assert explanation.rule == "nearest-resize"
 
 
-def test_the_same_written_exactly(chip) -> None:
-    found = Build.of(upsampling("ceil", "half_pixel")).diagnose(chip=chip)
+def test_the_same_in_a_mode_that_is_right(chip) -> None:
+    found = Build.of(upsampling()).diagnose(chip=chip)
     assert [compared.passed for compared in found.stages] == [True, True, True, True]
+
+
+def test_a_gather_that_repeats_rows_is_found_whether_a_rule_knows_it_or_not(chip) -> None:
+    """16 rows, each twice: the HTP reads others (QNN 2.51), and says nothing."""
+    found = unmended(repeating(), "int8").diagnose(chip=chip)
+    departure = found.departures["emulated"]
+    assert (departure.node.op_type, departure.difference.tensor, departure.confirmed) == ("Gather", "y", True)

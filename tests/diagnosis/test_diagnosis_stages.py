@@ -38,7 +38,7 @@ def test_a_healthy_build_is_silent(nearest_mode: str) -> None:
 
 
 def test_a_resize_of_another_coordinate_mode_is_found() -> None:
-    build = Build.of(upsampling("round_prefer_floor", "half_pixel"))
+    build = Build.of(upsampling(coordinates="half_pixel", mode="linear"))
 
     def shift(graph: onnx.GraphProto) -> None:
         (resize,) = [node for node in graph.node if node.op_type == "Resize"]
