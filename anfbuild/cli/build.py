@@ -184,9 +184,12 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None], remote:
     from anfbuild.steps import GRAPH, JOINT
 
     store = Store(store_root(project))
-    found = {"host": {"versions": check(recipe.config), **compiler()}, "diagnosis": {"agreement_lsb": agreed(recipe)}}
+    gates = recipe.config["gates"]
+    found = {"host": {"versions": check(recipe.config), **compiler()}, "diagnosis": {"agreement_lsb": agreed(gates)}}
     parts = {
-        name: Part({**config, **found, "diagnosis": {"agreement_lsb": agreed(recipe, name)}}, f"components.{name}.")
+        name: Part(
+            {**config, **found, "diagnosis": {"agreement_lsb": agreed(gates, config["gates"])}}, f"components.{name}."
+        )
         for name, config in recipe.components.items()
     }
     private = {step for name, config in recipe.components.items() for step in _private(config, f"[{name}]")}

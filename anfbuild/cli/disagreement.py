@@ -15,7 +15,6 @@ from typing import Any
 from anfbuild.atomic import replacing
 from anfbuild.engine.faults import as_user_error
 from anfbuild.engine.run import Build
-from anfbuild.recipe import Recipe
 
 GATE, STEP, FILE = "agreement_lsb", "diagnose", "diagnosis.json"
 
@@ -37,12 +36,10 @@ class Diagnosed:
     """Of each: the rule, and what to do."""
 
 
-def agreed(recipe: Recipe, component: str | None = None) -> float:
-    """LSB by which the emulator may differ from the CPU: the least of what the gates of the whole and of the component
-    say."""
-    own = recipe.components[component]["gates"] if component is not None else {}
-    limits = [(gates.get(GATE) or {}).get("max") for gates in (recipe.config["gates"], own)]
-    return float(min((limit for limit in limits if limit is not None), default=_AGREED))
+def agreed(*gates: Mapping[str, Mapping[str, float | None]]) -> float:
+    """LSB by which the emulator may differ from the CPU: the least of what these gates say."""
+    limits = [limit for each in gates if (limit := each.get(GATE, {}).get("max")) is not None]
+    return float(min(limits, default=_AGREED))
 
 
 def below(part: str | None, file: str) -> str:
