@@ -191,7 +191,7 @@ class _Diagnosing:
         if stage == "conditioned":
             return set(_rewritten(structure, self._models.rewritten))
         if stage == "qdq" and self._target.scheme != "as_is":
-            return _cut_on_purpose(structure, self._models.encodings)
+            return cut_on_purpose(structure, self._models.encodings)
         return set()
 
     def _explain(self, stage: Stage, departure: Departure) -> Explanation | None:
@@ -224,7 +224,7 @@ def _rewritten(model: onnx.ModelProto, nodes: Sequence[str]) -> Iterator[str]:
             yield from node.output
 
 
-def _cut_on_purpose(model: onnx.ModelProto, encodings: Encodings) -> set[str]:
+def cut_on_purpose(model: onnx.ModelProto, encodings: Encodings) -> set[str]:
     """Tensors whose encoding leaves out what no reader tells apart: those in front of an activation, which have its
     encoding, and those in front of a saturating operator."""
     topology = analyse(model)
