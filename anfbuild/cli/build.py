@@ -17,6 +17,7 @@ from anfbuild.atomic import replacing
 from anfbuild.cli import interruption
 from anfbuild.cli.console import Console
 from anfbuild.cli.contract import Hold, Judged
+from anfbuild.cli.disagreement import Diagnosed, agreed, below, diagnosed
 from anfbuild.cli.located import located
 from anfbuild.cli.preflight import check
 from anfbuild.cli.remotes import shared
@@ -192,8 +193,14 @@ def make(recipe: Recipe, project: Path, notify: Callable[[Event], None], remote:
     from anfbuild.steps import GRAPH, JOINT
 
     store = Store(store_root(project))
-    found = {"host": {"versions": check(recipe.config), **compiler()}}
-    parts = {name: Part({**config, **found}, f"components.{name}.") for name, config in recipe.components.items()}
+    gates = recipe.config["gates"]
+    found = {"host": {"versions": check(recipe.config), **compiler()}, "diagnosis": {"agreement_lsb": agreed(gates)}}
+    parts = {
+        name: Part(
+            {**config, **found, "diagnosis": {"agreement_lsb": agreed(gates, config["gates"])}}, f"components.{name}."
+        )
+        for name, config in recipe.components.items()
+    }
     private = {step for name, config in recipe.components.items() for step in _private(config, f"[{name}]")}
     return Build(
         recipe.name,
@@ -270,28 +277,33 @@ def _export(
     target.mkdir(parents=True, exist_ok=True)
     export = _export_report if goal == "report" else _export_goal
     results, files = export(run, recipe, target)
-    steps = _steps(run)
-    _write_run(steps, recipe, target, key, started)
     judged, error = None, None
     if results is not None:
         missed = [gate for gate in results["gates"] if gate["passed"] is False]
         judged = hold.judge(target, results, Store(store_root(hold.project)), sound=not missed)
-        error = _missed(missed, judged, target)
+        told = diagnosed(run, results, missed, target)
+        results, files = told.results, [*files, *told.files]
+        error = _missed(missed, judged, told, target)
         files += _export_package(run, target / f"{recipe.name}.anf", wanted=error is None)
+    steps = _steps(run)
+    _write_run(steps, recipe, target, key, started)
     planned = run.ancestors(goal)
     code = error.exit_code if error else 0
     return Outcome(recipe.name, code, key, target, results, steps, error, planned, files=files, contract=judged)
 
 
-def _missed(gates: Sequence[Mapping[str, Any]], judged: Judged | None, target: Path) -> GateError | None:
+def _missed(
+    gates: Sequence[Mapping[str, Any]], judged: Judged | None, diagnosis: Diagnosed, target: Path
+) -> GateError | None:
     """What to tell of gates that are missed, and of nodes that the placement contract does not list."""
-    told, remedies = [], []
+    told: list[str] = []
+    remedies: list[str] = []
     if gates:
         from anfbuild.report.gates import gate_name
 
         names = ", ".join(f"{gate_name(g)} is {g['value']}, limit {g['direction']} {g['limit']}" for g in gates)
-        told.append(f"{len(gates)} gate(s) missed: {names}")
-        remedies.append("Change the recipe, or its gates.")
+        told += [f"{len(gates)} gate(s) missed: {names}", *diagnosis.causes]
+        remedies += diagnosis.remedies or ["Change the recipe, or its gates."]
     if judged is not None and judged.passed is False:
         told.append(judged.missed)
         remedies.append("Mend the model, or accept where its nodes run by building with --accept.")
@@ -310,7 +322,7 @@ def _export_report(run: Build, _recipe: Recipe, target: Path) -> tuple[dict[str,
     for step, file in EXPORTS:
         for member in run.members(step):
             if file in run.result(member).files:
-                files.append(_below(part_of(member), file))
+                files.append(below(part_of(member), file))
                 run.export(member, file, target / files[-1])
     results: dict[str, Any] = json.loads((target / "results.json").read_text(encoding="utf-8"))
     return results, files
@@ -330,14 +342,9 @@ def _export_goal(run: Build, recipe: Recipe, target: Path) -> tuple[None, list[s
     files = []
     for member in run.members(recipe.config["goal"]):
         for file in run.result(member).files:
-            files.append(f"{run.step_name(member)}/{_below(part_of(member), file)}")
+            files.append(f"{run.step_name(member)}/{below(part_of(member), file)}")
             run.export(member, file, target / files[-1])
     return None, files
-
-
-def _below(part: str | None, file: str) -> str:
-    """The file's name in the build's folder: below the component's name where there are several."""
-    return f"{part}/{file}" if part else file
 
 
 def _steps(run: Build) -> list[dict[str, Any]]:

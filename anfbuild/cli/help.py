@@ -30,6 +30,8 @@ before a build
 
 about a build
   anfbuild why STEP +recipe=NAME [KEY=VALUE ...]   would it run, and what changed since the nearest earlier build
+  anfbuild diagnose [COMPONENT] +recipe=NAME [KEY=VALUE ...]
+                                                   each stage against the one before, and the first node that departs
   anfbuild reproduce +recipe=NAME [--keep]         build again from nothing, elsewhere, and compare every file
 
 before there is a recipe

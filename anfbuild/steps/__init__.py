@@ -10,6 +10,7 @@ from anfbuild.steps.calibrate import calibrate
 from anfbuild.steps.condition import condition
 from anfbuild.steps.convert import convert
 from anfbuild.steps.dataset import dataset
+from anfbuild.steps.diagnose import diagnose
 from anfbuild.steps.emulate import emulate
 from anfbuild.steps.evaluate import evaluate
 from anfbuild.steps.fetch import fetch
@@ -45,6 +46,7 @@ GRAPH: dict[str, Step] = {
         place,
         package,
         report,
+        diagnose,
     )
 }
 

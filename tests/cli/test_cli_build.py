@@ -17,7 +17,7 @@ from anfbuild.engine.store import Store
 from anfbuild.errors import StepError
 from anfbuild.recipe import Recipe
 
-CONFIG = {"goal": "report", "components": {}, "source": {"private": False}, "dataset": {"private": False}}
+CONFIG = {"goal": "report", "components": {}, "source": {"private": False}, "dataset": {"private": False}, "gates": {}}
 RECIPE = Recipe("plain", CONFIG, lambda key: f"plain.yaml ({key})")
 
 

@@ -110,14 +110,14 @@ def faults(one: dict[str, Made], other: dict[str, Made]) -> dict[str, list[str]]
 
 
 def test_the_steps_of_a_small_recipe(tmp_path: Path) -> None:
-    one, other = make_twice(tmp_path, {"overrides": ["+recipe=mine"], "goal": "report"}, write_tiny)
+    one, other = make_twice(tmp_path, {"overrides": ["+recipe=mine"], "goals": ["report", "diagnose"]}, write_tiny)
     assert set(one) == set(GRAPH)
     assert faults(one, other) == {}
 
 
 @pytest.mark.full
 def test_the_steps_of_a_recipe_of_two_components(tmp_path: Path) -> None:
-    one, other = make_twice(tmp_path, {"overrides": ["+recipe=two"], "goal": "report"}, write_two)
+    one, other = make_twice(tmp_path, {"overrides": ["+recipe=two"], "goals": ["report", "diagnose"]}, write_two)
     assert {name for name in one if "[" not in name} == set(JOINT)
     assert faults(one, other) == {}
 
@@ -142,7 +142,7 @@ def test_steps_that_read_what_they_do_not_declare_are_caught(tmp_path: Path) -> 
             (folder / name).write_text("text", encoding="utf-8")
 
     tree = {"toy": {"file": "in.txt"}}
-    request = {"graph": "bad_steps", "name": "ALL", "tree": tree, "goal": "all"}
+    request = {"graph": "bad_steps", "name": "ALL", "tree": tree, "goals": ["all"]}
     found = faults(*make_twice(tmp_path, request, fill))
     assert [Path(line).name for line in found.pop("beside")] == ["other.txt"]
     if ROOT == CHECKOUT:  # what lies among the installed packages is told by its version

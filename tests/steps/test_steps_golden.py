@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
+from anfbuild.cli.disagreement import agreed
 from anfbuild.engine.key import key_values, read_slice
 from anfbuild.recipe import compose
 from anfbuild.simulator.compiled import COSTS
 from anfbuild.steps import GRAPH
 
-IMAGES = {"baseline", "calibrate", "emulate", "package"}
+IMAGES = {"baseline", "calibrate", "emulate", "diagnose", "package"}
 """The steps that feed samples to a model, and the manifest, which tells a device how to."""
 DECODE = {"baseline", "evaluate", "package"}
-CHIP = {"prepare", "emulate", "package", "report"}
+CHIP = {"prepare", "emulate", "diagnose", "package", "report"}
 NOTHING: set[str] = set()
 
 GOLDEN: dict[str, set[str]] = {
@@ -31,7 +32,7 @@ GOLDEN: dict[str, set[str]] = {
     "source.repo": {"fetch"},
     "source.revision": {"fetch"},
     "source.distribution": {"fetch"},
-    "source.name": {"fetch", "convert"},
+    "source.name": {"fetch", "convert", "diagnose"},
     "source.file": {"fetch"},
     "source.python": {"fetch"},
     "source.platform": {"fetch"},
@@ -61,7 +62,7 @@ GOLDEN: dict[str, set[str]] = {
     "dataset.private": NOTHING,  # said of the data, not read by any step
     "dataset.assets": {"assets"},
     "evaluation.samples": {"dataset"},
-    "emulate.samples": {"emulate"},
+    "emulate.samples": {"emulate", "diagnose"},
     "task.kind": IMAGES | {"dataset", "evaluate"},
     "task.threshold": DECODE,
     "task.box_threshold": DECODE,
@@ -70,7 +71,7 @@ GOLDEN: dict[str, set[str]] = {
     "task.iou": DECODE,
     "condition.mask_clamp": {"condition"},
     "condition.equalize": {"condition"},
-    "quantization.scheme": {"quantize", "place", "report"},
+    "quantization.scheme": {"quantize", "place", "diagnose", "report"},
     "calibration.estimator": {"quantize", "report"},
     "calibration.percentile": {"quantize"},
     "target.soc": {"place", "package", "report"},
@@ -93,6 +94,7 @@ GOLDEN: dict[str, set[str]] = {
         for gate in ("accuracy_drop", "agreement_lsb", "htp_macs", "partitions", "latency_ms")
         for limit in ("min", "max")
     },
+    "gates.agreement_lsb.max": {"report", "diagnose"},
 }
 """Leaf of the composed recipe -> the steps whose own part of the key changes with it. What lies behind those steps is
 built again only where their output changes."""
@@ -139,7 +141,8 @@ def no_plugin(_group: str, _name: object) -> None:
 def fields(tree: dict[str, Any], project: Path) -> dict[str, dict[str, Any]]:
     """Step -> the part of its key that comes from the recipe, as the build composes it."""
     required = [{"part": part, "required": version} for part, version in tree["versions"].items()]
-    whole = {**tree, "host": {"versions": required, "no_compiler": None, "runs_on": "emulator"}}
+    host = {"versions": required, "no_compiler": None, "runs_on": "emulator"}
+    whole = {**tree, "host": host, "diagnosis": {"agreement_lsb": agreed(tree["gates"])}}
     return {name: key_values(read_slice(step.config, whole, project), str, no_plugin) for name, step in GRAPH.items()}
 
 

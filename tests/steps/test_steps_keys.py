@@ -21,9 +21,21 @@ from anfbuild.steps import GRAPH
 ROOT = Path(anfbuild.__file__).parents[1]
 CHECKOUT = Path(__file__).parents[2]
 ALL = set(GRAPH)
-IMAGES = {"baseline", "calibrate", "emulate", "evaluate"}
-ONNX = {"baseline", "calibrate", "condition", "convert", "emulate", "place", "plan", "prepare", "quantize", "simulate"}
-VENDOR = {"prepare", "emulate"}
+IMAGES = {"baseline", "calibrate", "emulate", "diagnose", "evaluate"}
+ONNX = {
+    "baseline",
+    "calibrate",
+    "condition",
+    "convert",
+    "emulate",
+    "diagnose",
+    "place",
+    "plan",
+    "prepare",
+    "quantize",
+    "simulate",
+}
+VENDOR = {"prepare", "emulate", "diagnose"}
 
 FILES: dict[str, set[str]] = {
     "engine/step.py": ALL,
@@ -39,15 +51,15 @@ FILES: dict[str, set[str]] = {
     "datasets/samples.py": {"dataset", *IMAGES},
     "quantization/estimators/mse.py": {"quantize"},
     "quantization/histogram.py": {"calibrate", "quantize"},
-    "graph/passes/fold_affine.py": {"convert"},
-    "graph/constraints/operators.json": {"place"},
-    "graph/constraints/structure.py": {"place"},
+    "graph/passes/fold_affine.py": {"convert", "diagnose"},
+    "graph/constraints/operators.json": {"place", "diagnose"},
+    "graph/constraints/structure.py": {"place", "diagnose"},
     "placement/reasons.py": {"place"},
     "simulator/roofline.py": {"simulate"},
     "sources/wheel.py": {"assets", "fetch"},
     "worker.py": {"convert", *VENDOR},
-    "sources/readers/torch.py": {"convert"},
-    "sources/readers/tensorflow.py": {"convert"},
+    "sources/readers/torch.py": {"convert", "diagnose"},
+    "sources/readers/tensorflow.py": {"convert", "diagnose"},
     "sources/huggingface.py": {"assets", "fetch"},
     "qnn/session.py": VENDOR,
 }

@@ -224,8 +224,9 @@ def main() -> None:
     os.umask(request["umask"])
     build = (_toy if "graph" in request else _real)(request, lambda _: None)
     steps = {}
+    names = dict.fromkeys(name for goal in request["goals"] for name in build.ancestors(goal))
     if not request["watch"]:
-        results = {name: build.result(name) for name in build.ancestors(request["goal"])}
+        results = {name: build.result(name) for name in names}
         steps = {
             name: [result.key, {file: sha for file, (sha, _) in sorted(result.files.items())}, []]
             for name, result in results.items()
@@ -233,7 +234,7 @@ def main() -> None:
         Path(sys.argv[2]).write_text(json.dumps(steps), encoding="utf-8")
         return
     context = multiprocessing.get_context("fork")
-    for name in build.ancestors(request["goal"]):
+    for name in names:
         queue = context.Queue()
         child = context.Process(target=run_step, args=(request, name, queue))
         child.start()

@@ -40,6 +40,7 @@ VERBS: Mapping[str, Verb] = {
         ("status|verify|gc|pin|unpin|push|pull",),
         options={"--max-size": "SIZE", "--older-than": "AGE", "--grace": "AGE", "--delete": None, "--remote": "URL"},
     ),
+    "diagnose": Verb(("COMPONENT",), optional=True),
     "fit": Verb(
         ("TARGET", "FILE"),
         options={"--like": "TARGET", "--models": "FOLDER", "--output": "FILE", "--overwrite": None},
