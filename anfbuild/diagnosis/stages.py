@@ -23,8 +23,8 @@ _FLOAT = 1e-4
 `benchmarks/stages.py`): what folding a BatchNormalization, or another order of a sum, makes of float32."""
 _LSB = 1 / 256
 _BUILT_UP = 64 * _LSB
-"""Rounding in 8 bits builds up to 51 LSB inside of the line recognizer (`benchmarks/stages.py`), which reads as the float
-model does: inside, only what is past that is called a departure."""
+"""Rounding in 8 bits builds up to 51 LSB inside of the line recognizer (`benchmarks/stages.py`), which reads as the
+float model does: inside, only what is past that is called a departure."""
 
 
 @dataclasses.dataclass(frozen=True)
