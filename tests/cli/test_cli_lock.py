@@ -71,6 +71,7 @@ def recipe(name: str = "vision.det", *, samples: int = 2, scheme: str = "int8", 
         "dataset": {"private": False, "samples": samples, "path": path},
         "target": {"soc": "sm8650"},
         "quantization": {"scheme": scheme},
+        "gates": {},
     }
     return Recipe(name, config, lambda key: f"det.yaml ({key})")
 
