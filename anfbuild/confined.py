@@ -25,7 +25,7 @@ from pathlib import Path
 
 import anfbuild
 from anfbuild import worker as script
-from anfbuild.errors import StepError
+from anfbuild.errors import StepError, Unavailable
 from anfbuild.worker import REQUEST, RESPONSE
 
 POLL_S = 0.2
@@ -90,8 +90,8 @@ def run(
     """Runs `task` of the `TASKS` of `module` with `folder` as working directory; returns its response.
 
     A refusal by the code that is run is in the response under "error". Raises StepError, which calls the worker `name`,
-    when it ran out of time (`timeout_s` seconds) or memory (`memory_gb` GB = 10^9 bytes) or crashed; the worker is gone
-    in every case, also when the caller is interrupted.
+    when it crashed, and of its kinds Unavailable when it ran out of time (`timeout_s` seconds) or memory (`memory_gb`
+    GB = 10^9 bytes); the worker is gone in every case, also when the caller is interrupted.
     """
     (folder / REQUEST).write_text(json.dumps({"task": task, **request}), encoding="utf-8")
     with (folder / STDOUT).open("wb") as out, (folder / STDERR).open("wb") as err:
@@ -127,12 +127,12 @@ def _wait(worker: subprocess.Popen[bytes], name: str, task: str, *, timeout_s: f
             worker.wait(timeout=max(0.0, min(POLL_S, deadline - time.monotonic())))
             return
         if time.monotonic() >= deadline:
-            raise StepError(
+            raise Unavailable(
                 f"{name} did not finish to {task} within {timeout_s:g} s",
                 remedy="Make the model's input smaller, or give it more time on a quieter machine.",
             )
         if _resident_bytes(worker.pid) > memory_gb * 1e9:
-            raise StepError(
+            raise Unavailable(
                 f"{name} took more than {memory_gb:g} GB of memory to {task}",
                 remedy="Make the model's input smaller, or allow more memory.",
             )

@@ -53,6 +53,10 @@ class StepError(AnfbuildError):
     exit_code = 1
 
 
+class Unavailable(StepError):
+    """This host cannot give the value: it lacks a part, the time or the memory. Nothing is said against the model."""
+
+
 class RecipeError(AnfbuildError):
     """The recipe or the command line asks for something that cannot be: a typo, a wrong value, an open dimension."""
 

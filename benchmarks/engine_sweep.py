@@ -39,7 +39,7 @@ gates: {{accuracy_drop: {{max: 1.0}}, agreement_lsb: {{max: 255}}}}
 
 JOBS = 8
 IMAGES = (f"+recipe={RECIPE}", "goal=dataset", "dataset.size=320", "dataset.samples=240", "evaluation.samples=1")
-"""A build of made images: five seconds of work in one thread, still less than a real one takes."""
+"""A build of made images: work in one thread, and less of it than a real build takes."""
 PLAIN = """\
 from io import BytesIO
 from PIL import Image

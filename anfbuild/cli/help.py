@@ -35,7 +35,8 @@ about a build
 before there is a recipe
   anfbuild predict MODEL target=sm8650,sm8750 quantization=int8_per_channel,fp16 [--no-compile]
                                                latency on each chip, with its interval; weights may be missing
-  anfbuild fit TARGET FILE [--output FILE]     a chip's costs from a CSV of model, precision, latency_ms
+  anfbuild fit TARGET FILE [--models FOLDER] [--like TARGET] [--output FILE] [--overwrite]
+                                               a chip's costs from a CSV of model, precision, latency_ms: 10 models do
 
 the cache
   anfbuild cache status                        what the store holds, by recipe and by step

@@ -5,6 +5,7 @@ Only the light parts of the rooms are imported here; a build that has nothing to
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ def check(config: dict[str, Any]) -> list[dict[str, Any]]:
 
     Raises VersionError naming the part, or RecipeError naming the key, the value and the choices.
     """
-    from anfbuild import compat
+    from anfbuild.cli.targets import check_target
 
-    parts = [part.to_json() for part in compat.check(config["versions"])]
-    _check_target(config)
+    parts = [dict(part) for part in _installed(tuple(sorted(config["versions"].items())))]
+    check_target(config["target"], config["performance"]["mode"])
     components = components_of(config)
     for name, own in components.items():
         try:
@@ -39,25 +40,12 @@ def check(config: dict[str, Any]) -> list[dict[str, Any]]:
     return parts
 
 
-def _check_target(config: Mapping[str, Any]) -> None:
-    from anfbuild.qnn.options import Options
-    from anfbuild.soc import find
+@functools.cache
+def _installed(required: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
+    """The version matrix as found: once a process, since a sweep's jobs ask for the same."""
+    from anfbuild import compat
 
-    target = config["target"]
-    named = find(target["soc"], where="target.soc")
-    built = Options(
-        soc_model=target["soc_model"],
-        arch=target["arch"],
-        vtcm_mb=target["vtcm_mb"],
-        performance_mode=config["performance"]["mode"],
-    ).check()
-    if named != built:
-        raise RecipeError(
-            f"target.soc is {target['soc']!r}, but target.soc_model {target['soc_model']} is {built.name}",
-            where="target.soc_model",
-            choices=[named.soc_model],
-            remedy="Correct one of the two; target.name is free for a name of your own.",
-        )
+    return [part.to_json() for part in compat.check(dict(required))]
 
 
 def _check_model(config: Mapping[str, Any]) -> None:

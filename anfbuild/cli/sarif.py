@@ -12,8 +12,9 @@ from anfbuild.graph.constraints import RULES, Finding
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(findings: Sequence[Finding], model: str) -> dict[str, Any]:
-    """The log of one run over the file `model`, relative to the project where it lies in it."""
+def sarif(judged: Sequence[tuple[Sequence[Finding], str, str | None]]) -> dict[str, Any]:
+    """The log of one run over models: the findings of each, its file, relative to the project where it lies in it, or
+    its recipe, and the component that it is."""
     names = list(RULES)
     return {
         "$schema": _SCHEMA,
@@ -24,7 +25,11 @@ def sarif(findings: Sequence[Finding], model: str) -> dict[str, Any]:
                     "driver": {"name": "anfbuild", "version": __version__, "rules": [_rule(name) for name in names]}
                 },
                 "columnKind": "unicodeCodePoints",
-                "results": [_result(finding, names.index(finding.rule), model) for finding in findings],
+                "results": [
+                    _result(finding, names.index(finding.rule), model, component)
+                    for findings, model, component in judged
+                    for finding in findings
+                ],
             }
         ],
     }
@@ -41,10 +46,11 @@ def _rule(name: str) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, index: int, model: str) -> dict[str, Any]:
+def _result(finding: Finding, index: int, model: str, component: str | None) -> dict[str, Any]:
     where: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": quote(model)}}}
-    if finding.node is not None:
-        where["logicalLocations"] = [{"name": finding.node}]
+    inside = [name for name in (component, finding.node) if name is not None]
+    if inside:
+        where["logicalLocations"] = [{"name": inside[-1], "fullyQualifiedName": "/".join(inside)}]
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,

@@ -131,17 +131,17 @@ class Build:
 
     def ancestors(self, goal: str) -> list[str]:
         """`goal` and all that it needs, each after what it needs itself. An unknown goal is a RecipeError."""
-        order: list[str] = []
+        order: dict[str, None] = {}
 
         def visit(name: str) -> None:
-            for need, _ in self._needs(name):
-                visit(need)
             if name not in order:
-                order.append(name)
+                for need, _ in self._needs(name):
+                    visit(need)
+                order[name] = None
 
         for member in self.members(goal):
             visit(member)
-        return order
+        return list(order)
 
     def result(self, name: str) -> Result:
         """The result of a step, which is run if there is none. Its bytes may be elsewhere still: `export` gets them."""

@@ -16,6 +16,7 @@ from onnx.external_data_helper import uses_external_data
 from anfbuild.cores import available_cores, told_cores
 from anfbuild.errors import StepError, did_you_mean
 from anfbuild.graph.model import parse, serialize
+from anfbuild.graph.unsigned_weights import has_integer_products, make_unsigned
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -42,8 +43,8 @@ _FATAL = 4
 class Session:
     """A model ready to run on the CPU, the same way on every host.
 
-    Graph optimisation is off, because the result of a quantized model changes with its level.
-    `session.x64quantprecision` is on, because u8 x s8 products saturate on AVX2 without VNNI otherwise.
+    Graph optimisation is off, because the result of a quantized model changes with its level. So the products of a QDQ
+    model are those of floats; those of integers are kept from saturating (unsigned_weights.py).
     A failing run never builds another session silently.
     """
 
@@ -130,16 +131,20 @@ def run_each(
 
 def _model_bytes(model: onnx.ModelProto | bytes | Path, outputs: Sequence[str]) -> tuple[bytes, Path | None]:
     """The bytes of the model with its extra outputs, and the folder that holds its external data."""
-    if isinstance(model, bytes) and not outputs:
-        return model, None
     folder = None
     if isinstance(model, Path):
         path = model
         model = parse(path)
         folder = path.parent.absolute() if any(map(uses_external_data, model.graph.initializer)) else None
     elif isinstance(model, bytes):
+        if not outputs and b"QLinear" not in model and b"Integer" not in model:
+            return model, None
         model = onnx.load_model_from_string(model)
-    return serialize(_with_outputs(model, outputs) if outputs else model), folder
+    if outputs:
+        model = _with_outputs(model, outputs)
+    if has_integer_products(model):
+        model = make_unsigned(model)
+    return serialize(model), folder
 
 
 def _with_outputs(model: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:
@@ -167,7 +172,6 @@ def _make_session(data: bytes, threads: int | None, folder: Path | None) -> ort.
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = _FATAL
-    options.add_session_config_entry("session.x64quantprecision", "1")
     if folder is not None:
         # The runtime wants UTF-8, whatever this process's locale made of the path's bytes.
         text = os.fsencode(folder).decode("utf-8")

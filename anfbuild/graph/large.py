@@ -18,9 +18,9 @@ from anfbuild.graph.edit import remove_at
 
 MOST = 2**31 - 2**24
 """Bytes of initializers beyond which a model is handled in parts. The rest of the file has 16 MB."""
-HEAVY = 2**23
+HEAVY = 2**20
 """Bytes of initializers beyond which what only looks at the graph works on the skeleton: each look would copy them."""
-LARGE = 2**16
+LARGE = 2**12
 """Bytes from which on an initializer is left out of the skeleton."""
 
 
@@ -58,8 +58,8 @@ def on_skeleton(
 def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without its large initializers."""
     small = onnx.ModelProto()
-    _copy(model, small, without=("graph",))
-    _copy(model.graph, small.graph, without=("initializer",))
+    copy_fields(model, small, without=("graph",))
+    copy_fields(model.graph, small.graph, without=("initializer",))
     inputs = {value.name for value in model.graph.input}
     for tensor in model.graph.initializer:
         if not is_left_out(tensor):
@@ -72,8 +72,8 @@ def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
 def structure(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without the values of its large initializers and Constants, of which type and shape stay."""
     small = onnx.ModelProto()
-    _copy(model, small, without=("graph",))
-    _copy(model.graph, small.graph, without=("initializer",))
+    copy_fields(model, small, without=("graph",))
+    copy_fields(model.graph, small.graph, without=("initializer",))
     for tensor in model.graph.initializer:
         if is_left_out(tensor):
             small.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
@@ -107,9 +107,9 @@ def _bits() -> dict[int, int]:
 
 def _take_over(model: onnx.ModelProto, changed: onnx.ModelProto) -> None:
     """Give `model` all that `changed`, made of its skeleton, has; its large initializers stay where they are."""
-    _copy(changed, model, without=("graph",))
+    copy_fields(changed, model, without=("graph",))
     inputs = [value for value in changed.graph.input if value.name in {known.name for known in model.graph.input}]
-    _copy(changed.graph, model.graph, without=("initializer", "input"))
+    copy_fields(changed.graph, model.graph, without=("initializer", "input"))
     del model.graph.input[:]
     model.graph.input.extend(inputs)
     known = model.graph.initializer
@@ -117,7 +117,7 @@ def _take_over(model: onnx.ModelProto, changed: onnx.ModelProto) -> None:
     model.graph.initializer.extend(changed.graph.initializer)
 
 
-def _copy(source: Any, target: Any, without: Collection[str]) -> None:
+def copy_fields(source: Any, target: Any, without: Collection[str]) -> None:
     """Make all fields of a message but `without` those of another."""
     for field in target.DESCRIPTOR.fields:
         if field.name in without:

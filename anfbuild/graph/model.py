@@ -10,7 +10,7 @@ import onnx
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from anfbuild.errors import StepError
-from anfbuild.graph import large
+from anfbuild.graph import large, wire
 
 # The checker's text for a bad node ends with "Bad node spec for node. Name: NAME OpType: TYPE".
 _BAD_NODE = re.compile(r"Name: (?P<name>\S*) OpType: (?P<type>\S+)")
@@ -75,7 +75,11 @@ def save(model: onnx.ModelProto, path: Path) -> None:
     """
     if large.is_large(model):
         model = _with_data_beside(model, path.with_name(f"{path.name}.data"))
-    path.write_bytes(serialize(model))
+    if large.is_heavy(model):
+        with path.open("wb") as file:
+            wire.write(model, file)
+    else:
+        path.write_bytes(serialize(model))
 
 
 def _with_data_beside(model: onnx.ModelProto, data: Path) -> onnx.ModelProto:

@@ -5,6 +5,6 @@
 because the schemes are checked at start-up: import the rest from its own module.
 """
 
-from anfbuild.quantization.schemes import AS_IS, SCHEMES, Scheme, check
+from anfbuild.quantization.schemes import AS_IS, FP16, SCHEMES, Scheme, check
 
-__all__ = ["AS_IS", "SCHEMES", "Scheme", "check"]
+__all__ = ["AS_IS", "FP16", "SCHEMES", "Scheme", "check"]

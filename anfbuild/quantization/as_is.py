@@ -5,6 +5,9 @@ What is called float of such a model, in baseline and accuracy, is the model as 
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+
 import numpy as np
 import onnx
 
@@ -14,11 +17,23 @@ from anfbuild.quantization.encodings import Encoding, Encodings
 
 _QDQ = ("QuantizeLinear", "DequantizeLinear")
 _DOMAINS = ("", "com.microsoft")
+_BIAS_BITS = 32
 
 
 def is_quantized(model: onnx.ModelProto) -> bool:
     """Whether a node of `model` quantizes or dequantizes."""
     return any(map(_is_qdq, model.graph.node))
+
+
+def refuse_quantized(model: onnx.ModelProto) -> None:
+    """Raises StepError for a model that was trained or converted with encodings: it would be rounded twice, by ours on
+    top of its own."""
+    if is_quantized(model):
+        raise StepError(
+            "the model is quantized already",
+            where="quantization.scheme",
+            remedy="Keep its encodings with quantization=as_is, or give the float model that it was made from.",
+        )
 
 
 def keep(model: onnx.ModelProto) -> Encodings:
@@ -29,11 +44,7 @@ def keep(model: onnx.ModelProto) -> Encodings:
     computed, comes in blocks or has no integers of 8, 16 or 32 bits.
     """
     if not is_quantized(model):
-        raise StepError(
-            "the model is a float model: it has no encodings that could be kept as they are",
-            where="quantization.scheme",
-            remedy="Choose another scheme, such as quantization=int8_per_channel, or a source that is quantized.",
-        )
+        raise _not_quantized()
     index = GraphIndex(model.graph)
     activations: dict[str, Encoding] = {}
     parameters: dict[str, Encoding] = {}
@@ -52,6 +63,48 @@ def keep(model: onnx.ModelProto) -> Encodings:
             remedy="Take the float model that it was made from, with a scheme such as quantization=int8_per_channel.",
         )
     return Encodings(activations, parameters)
+
+
+def widths(model: onnx.ModelProto) -> tuple[int, int, bool]:
+    """Bits of most activations and of most weights of a QDQ model, and whether a weight has a scale for each channel.
+
+    Types and shapes tell, so that the values may be missing. Raises StepError for a float model.
+    """
+    if not is_quantized(model):
+        raise _not_quantized()
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    constants |= {node.output[0]: node.attribute[0].t for node in model.graph.node if node.op_type == "Constant"}
+    activations: Counter[int] = Counter()
+    weights: Counter[int] = Counter()
+    per_channel = False
+    for node in filter(_is_qdq, model.graph.node):
+        integers = constants.get(node.input[0])
+        if integers is not None:
+            scale = constants.get(node.input[1])
+            per_channel |= scale is not None and math.prod(scale.dims) > 1
+            if _bits(integers.data_type) < _BIAS_BITS:
+                weights[_bits(integers.data_type)] += 1
+        elif node.op_type == "QuantizeLinear":
+            zero_point = constants.get(node.input[2]) if len(node.input) > 2 else None
+            stated = attribute(node, "output_dtype", 0) or onnx.TensorProto.UINT8
+            activations[_bits(stated if zero_point is None else zero_point.data_type)] += 1
+    return _most(activations), _most(weights), per_channel
+
+
+def _bits(data_type: int) -> int:
+    return onnx.helper.tensor_dtype_to_np_dtype(data_type).itemsize * 8
+
+
+def _most(counts: Counter[int]) -> int:
+    return counts.most_common(1)[0][0] if counts else 8
+
+
+def _not_quantized() -> StepError:
+    return StepError(
+        "the model is a float model: it has no encodings that could be kept as they are",
+        where="quantization.scheme",
+        remedy="Choose another scheme, such as quantization=int8_per_channel, or a source that is quantized.",
+    )
 
 
 def _is_qdq(node: onnx.NodeProto) -> bool:

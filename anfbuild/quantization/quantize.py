@@ -6,7 +6,7 @@ import onnx
 
 from anfbuild.errors import StepError
 from anfbuild.quantization import schemes
-from anfbuild.quantization.as_is import is_quantized, keep
+from anfbuild.quantization.as_is import keep, refuse_quantized
 from anfbuild.quantization.encodings import Encoding, Encodings, fixed_range, from_range
 from anfbuild.quantization.parameters import data_encoding
 from anfbuild.quantization.qdq import write
@@ -29,23 +29,13 @@ def quantize(
     """
     if scheme == schemes.AS_IS:
         return model, keep(model)
-    _refuse_quantized(model)
+    refuse_quantized(model)
     found = schemes.find(scheme)
     ranges = estimate(statistics, estimator, bits=found.activation_bits, percentile=percentile)
     topology = analyse(model)
     encodings = {root: _root_encoding(root, topology, ranges, found) for root in set(topology.roots.values())}
     encodings |= {name: encodings[root] for name, root in topology.roots.items()}
     return write(model, topology, encodings, found)
-
-
-def _refuse_quantized(model: onnx.ModelProto) -> None:
-    """A model that was trained or converted with encodings would be rounded twice, by ours on top of its own."""
-    if is_quantized(model):
-        raise StepError(
-            "the model is quantized already",
-            where="quantization.scheme",
-            remedy="Keep its encodings with quantization=as_is, or give the float model that it was made from.",
-        )
 
 
 def _root_encoding(root: str, topology: Topology, ranges: dict[str, tuple[float, float]], scheme: Scheme) -> Encoding:

@@ -35,6 +35,8 @@ SCHEMES: dict[str, Scheme] = {
 
 AS_IS = "as_is"
 """No scheme of ours: a model that is quantized already keeps its encodings."""
+FP16 = "fp16"
+"""No quantization: the HTP computes the float model in half precision. It is costed, and not built yet."""
 
 
 def find(name: str) -> Scheme:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from importlib import metadata
 from pathlib import Path
 
 LOCK_SUFFIX = ".lock.yaml"
@@ -47,6 +46,8 @@ _FOLDERS = ("conf", "recipes")
 @functools.cache
 def _ours() -> bytes:
     """Of what composes, and of the files that come with it: nobody edits these in a process that has read them."""
+    from importlib import metadata  # here: no verb but a build asks for versions
+
     hasher = hashlib.sha256()
     for distribution in ("hydra-core", "omegaconf"):
         hasher.update(f"\n{distribution} {metadata.version(distribution)}".encode())

@@ -41,7 +41,8 @@ _WEIGHT = 0.3
 _LOSS = 0.2
 """Log ratio above which a measurement pulls less than its square."""
 _STEPS = 30
-_LEAST = 4
+LEAST = 4
+"""Measurements that a fit takes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,9 +58,9 @@ class Sample:
 
 def fit(samples: Sequence[Sample], prior: Mapping[str, float] = PRIOR) -> dict[str, float]:
     """The costs of a chip from its measurements. Raises RecipeError for fewer than four, or one not above 0."""
-    if len(samples) < _LEAST:
+    if len(samples) < LEAST:
         raise RecipeError(
-            f"{len(samples)} measurements cannot be fitted", remedy=f"Measure {_LEAST} models at least; 10 do better."
+            f"{len(samples)} measurements cannot be fitted", remedy=f"Measure {LEAST} models at least; 10 do better."
         )
     work = np.array([works(sample.features) for sample in samples])
     measured = np.array([sample.latency_ms for sample in samples])

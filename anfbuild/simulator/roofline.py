@@ -5,11 +5,9 @@
 
 Three figures belong to the chip (`Rates`); the ratios below are pooled over seven chips. All were fitted together, by
 least squares on log ratios with a soft L1 loss, to 610 public measurements of 43 models in w8a8, w8a16 and float
-(Qualcomm AI Hub Models 0.65.0, `perf.yaml`, BSD-3-Clause: hot best case, tight loop, QAIRT 2.50). Error with one family
-of models left out at a time, median / 90th percentile: w8a8 32 % / 69 %, w8a16 37 % / 63 %, float 24 % / 60 %.
-Letting the ratios differ from chip to chip did not lower it. Models like none of these fare worse: rooflines of this
-kind, judged on models that nobody had looked at, were off by 34 % / 97 %. The weight stream was held near figures from
-an earlier fit of the same measurements, so that it stays at or near what the DRAM can give.
+(Qualcomm AI Hub Models 0.65.0, `perf.yaml`, BSD-3-Clause: hot best case, tight loop, QAIRT 2.50). Models like none of
+these fare worse than they do. The weight stream was held near figures from an earlier fit of the same measurements, so
+that it stays at or near what the DRAM can give.
 """
 
 from __future__ import annotations

@@ -81,6 +81,12 @@ _ALIASES = {
     "QCS9075": 77,
     "QCS8275": 82,
     "SM8845P": 97,
+    # The same chips as automotive boards call them. Source: Qualcomm AI Hub Models 0.65.0 (BSD-3-Clause),
+    # devices_and_chipsets.yaml, and the compiler's log for the numbers there.
+    "SA8295P": 39,
+    "SA8255P": 52,
+    "SA8775P": 52,
+    "SA7255P": 67,
 }
 
 ARCHITECTURES: tuple[str, ...] = tuple(sorted({soc.arch for soc in SOCS}))

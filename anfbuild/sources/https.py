@@ -36,9 +36,9 @@ def fetch_url(url: str, sha256: str | None, folder: Path, downloads: Downloads =
     return fetch_pinned(url, Web(url, downloads.limits).open, sha256, folder / name, downloads)
 
 
-def download(url: str, path: Path, limits: Limits) -> str:
+def download(url: str, path: Path, downloads: Downloads) -> str:
     """Write what is behind `url` to `path`; its SHA-256. After a cut, only the rest is asked for."""
-    return receive(url, Web(url, limits).open, Partial(path, kept=False), Downloads(limits=limits))
+    return receive(url, Web(url, downloads.limits).open, Partial(path, kept=False), downloads)
 
 
 class Web:

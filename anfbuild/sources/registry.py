@@ -168,11 +168,14 @@ def _fetch(source: Source, folder: Path, downloads: Downloads, timeout_s: float)
     if source.kind == "npm":
         from anfbuild.sources.npm import fetch_package_file
 
-        return fetch_package_file(source.distribution, source.file, source.sha256, folder, timeout_s=timeout_s)
+        return fetch_package_file(
+            source.distribution, source.file, source.sha256, folder, downloads, timeout_s=timeout_s
+        )
     files = {source.file: source.sha256}
-    return fetch_members(source.distribution, source.python, source.platform, files, folder, timeout_s=timeout_s)[
-        source.file
-    ]
+    found = fetch_members(
+        *(source.distribution, source.python, source.platform), files, folder, downloads=downloads, timeout_s=timeout_s
+    )
+    return found[source.file]
 
 
 def _download(source: Source, folder: Path, downloads: Downloads) -> Path:

@@ -6,9 +6,9 @@ pip itself downloads, so that the index, the proxy and the certificates that the
 from __future__ import annotations
 
 import difflib
+import importlib.metadata
 import importlib.util
 import re
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from anfbuild.errors import RecipeError, StepError
+from anfbuild.sources import programs
+from anfbuild.sources.downloads import Downloads
 from anfbuild.sources.verify import check_digest, copy_verified, digest_of
 
 TIMEOUT_S = 900.0
@@ -74,12 +76,13 @@ def fetch_members(
     files: Mapping[str, str | None],
     folder: Path,
     *,
+    downloads: Downloads = Downloads(),
     timeout_s: float = TIMEOUT_S,
 ) -> dict[str, Path]:
     """Download the wheel of `distribution` (`name==version`) once and leave `files` of it in `folder`.
 
     `files` is {member: SHA-256}; each is written under its base name. `python` and `platform` name the wheel to take
-    where a distribution has several; None takes the one for this host.
+    where a distribution has several; None takes the one for this host. `downloads` says who is told how far it is.
 
     Raises RecipeError before the download for malformed values and for two members with one base name, and after it
     for members without a digest, naming the digests. Raises StepError for all that cannot be had.
@@ -88,7 +91,7 @@ def fetch_members(
     check_tags(python, platform)
     _check_files(files)
     with tempfile.TemporaryDirectory(prefix="anfbuild-wheel-") as scratch:
-        wheel = _download(distribution, python, platform, Path(scratch), timeout_s)
+        wheel = _download(distribution, python, platform, Path(scratch), downloads, timeout_s)
         try:
             with zipfile.ZipFile(wheel) as archive:
                 infos = {member: _info(archive, member, distribution) for member in files}
@@ -115,7 +118,9 @@ def _check_files(files: Mapping[str, str | None]) -> None:
             check_digest(sha256, where=member)
 
 
-def _download(distribution: str, python: str | None, platform: str | None, folder: Path, timeout_s: float) -> Path:
+def _download(
+    distribution: str, python: str | None, platform: str | None, folder: Path, downloads: Downloads, timeout_s: float
+) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise StepError(
             f"{distribution} cannot be fetched: this Python ({sys.executable}) has no pip",
@@ -124,27 +129,27 @@ def _download(distribution: str, python: str | None, platform: str | None, folde
     # -P: no module in the working folder takes the place of one that pip imports.
     command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar=off", "--dest", str(folder)]
+    command += ["--resume-retries=5"] if _pip_resumes() else []
     command += ["--python-version", python] if python else []
     command += ["--platform", platform] if platform else []
-    try:
-        done = subprocess.run(
-            [*command, distribution],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise StepError(
-            f"{distribution} was not downloaded within {timeout_s:g} s",
-            remedy="Look at the connection to the package index and run again.",
-        ) from error
+    code, log = programs.run(
+        distribution,
+        [*command, distribution],
+        folder,
+        timeout_s,
+        lambda received: downloads.tell(received, None),
+        downloads.limits.tell_s,
+    )
     wheels = sorted(folder.glob("*.whl"))
-    if done.returncode or len(wheels) != 1:
-        raise _download_error(distribution, python, platform, done.stderr + done.stdout)
+    if code or len(wheels) != 1:
+        raise _download_error(distribution, python, platform, log)
     return wheels[0]
+
+
+def _pip_resumes() -> bool:
+    """Whether pip can ask for the rest of a wheel after a cut: since 25.1, by its release notes."""
+    major, _, rest = importlib.metadata.version("pip").partition(".")
+    return (int(major), int(rest.partition(".")[0] or 0)) >= (25, 1) if major.isdigit() else False
 
 
 def _download_error(distribution: str, python: str | None, platform: str | None, log: str) -> StepError:

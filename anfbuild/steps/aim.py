@@ -4,39 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anfbuild.errors import RecipeError
-from anfbuild.quantization.schemes import AS_IS, SCHEMES
+from anfbuild.quantization.schemes import AS_IS, FP16, find
 
 if TYPE_CHECKING:
+    import onnx
+
     from anfbuild.graph.constraints import Aim, Precision
 
 
-def aim_for(soc_model: int, scheme: str, *, soc: str | None = None, vtcm_mb: int | None = None) -> Aim:
-    """The chip of that number, and the scheme; `soc` is how messages call the chip, `vtcm_mb` what it is given (MiB).
+def aim_for(soc: str, soc_model: int, vtcm_mb: int, scheme: str, model: onnx.ModelProto) -> Aim:
+    """The chip of that number, which messages call `soc`, with `vtcm_mb` MiB on chip, and the scheme for `model`.
 
-    Raises RecipeError for an unknown chip or scheme.
+    Raises RecipeError for an unknown chip or scheme, StepError where a model has no encodings that it could keep.
     """
+    from anfbuild import soc as chips
     from anfbuild.graph.constraints import Aim
-    from anfbuild.soc import find
 
-    chip = find(soc_model, where="target.soc_model")
-    vtcm = chip.vtcm_mb if vtcm_mb is None else vtcm_mb
-    return Aim(chip.name.lower() if soc is None else soc, chip.arch, vtcm, chip.fp16, precision_of(scheme))
+    chip = chips.find(soc_model, where="target.soc_model")
+    return Aim(soc, chip.arch, vtcm_mb, chip.fp16, _precision(scheme, model))
 
 
-def precision_of(scheme: str) -> Precision:
-    """Its bits. Of a model that is quantized already they are not known: 8, per channel, speak for it."""
+def _precision(scheme: str, model: onnx.ModelProto) -> Precision:
+    """The bits of a scheme; of `as_is` those that the model brings."""
     from anfbuild.graph.constraints import FLOAT16, Precision
 
-    if scheme == FLOAT16.name:
+    if scheme == FP16:
         return FLOAT16
     if scheme == AS_IS:
-        return Precision(AS_IS, 8, 8, per_channel=True)
-    found = SCHEMES.get(scheme)
-    if found is None:
-        raise RecipeError(
-            f"unknown quantization scheme {scheme!r}",
-            where="quantization",
-            choices=[*SCHEMES, AS_IS, FLOAT16.name],
-        )
+        from anfbuild.quantization.as_is import widths
+
+        return Precision(AS_IS, *widths(model), as_is=True)
+    found = find(scheme)
     return Precision(found.name, found.activation_bits, found.weight_bits, found.per_channel)

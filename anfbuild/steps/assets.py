@@ -30,6 +30,7 @@ def assets(job: Job[Assets]) -> None:
             platform=group["platform"],
             files=group["files"],
             folder=folder,
+            downloads=sources.Downloads(tell=job.progress),
         )
     write_json(
         job.output / "assets.json",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from anfbuild.engine.step import Job, at, step
-from anfbuild.errors import StepError
+from anfbuild.errors import Unavailable
 from anfbuild.steps.files import write_json
 
 _SECONDS, _MEMORY_GB = 300.0, 10.0
@@ -23,14 +23,15 @@ class Lower:
 
 @step(needs=("rough",), config=Lower)
 def lower(job: Job[Lower]) -> None:
-    """Compile the model and read its features."""
+    """Compile the model and read its features. Raises Unavailable where this host has no compile to read."""
     from anfbuild import qnn
     from anfbuild.qnn.compile import compile_context
     from anfbuild.qnn.features import summarise, work_by_name
+    from anfbuild.quantization import FP16
 
     config = job.config
     options = qnn.Options(
-        soc_model=config.soc_model, arch=config.arch, vtcm_mb=config.vtcm_mb, fp16=config.scheme == "fp16"
+        soc_model=config.soc_model, arch=config.arch, vtcm_mb=config.vtcm_mb, fp16=config.scheme == FP16
     )
     compiled = compile_context(
         (job.inputs["rough"] / "model.onnx").read_bytes(),
@@ -40,7 +41,7 @@ def lower(job: Job[Lower]) -> None:
         memory_gb=_MEMORY_GB,
     )
     if compiled.operations is None:
-        raise StepError("the compiler left no schematic on this host")
+        raise Unavailable("the compiler left no schematic on this host")
     off = [row.node for row in compiled.verdicts if row.unit == "CPU"]
     write_json(
         job.output / "lower.json",

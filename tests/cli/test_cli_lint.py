@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from anfbuild.cli import main
+from anfbuild.graph import clean
 from anfbuild.graph.constraints import RULES, document
+from anfbuild.quantization.rough import quantize_roughly
 
 HOSTILE = "n\x1b[31m\x07<b>|\n\u202e"
 
@@ -86,13 +90,15 @@ def test_a_chip_without_rates_has_no_bounds_and_says_why(project: Path, capsys: 
     found = told(capsys, "m.onnx", "target=sm7635")[1]
     assert found["nodes"] is None
     assert "rates" in found["reasons"]["/nodes"]
+    main(["lint", "m.onnx", "target=sm7635"])
+    assert "what bounds the nodes is not known: target.rates is missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["m.onnx", "dataset.samples=3"], "says nothing of a model alone"),
-        (["m.onnx", "target=sm9999"], "unknown SoC"),
+        (["m.onnx", "target=sm8651"], "did you mean 'sm8650'"),
         (["m.onnx", "quantization=int9"], "unknown quantization scheme"),
         (["m.onnx", "model.inputs.x.shape=[1,-1]"], "no list of sizes"),
         (["m.onnx", "model.inputs.z.shape=[1]"], "no input 'z'"),
@@ -170,6 +176,108 @@ def test_a_recipe_is_looked_at_with_its_own_shapes(project: Path, capsys: pytest
     code, found = told(capsys, "+recipe=plain")
     assert (code, found["model"], found["quantization"]) == (0, "plain", "int8_per_channel")
     assert main(["lint", "+recipe=plain", "model.inputs.x.shape=[1,3,32,33]"]) == 2
+
+
+TWO = """\
+defaults: [{override /dataset: made}, {override /task: made}, _self_]
+model: {inputs: {x: {shape: [1, 3, 8, 8]}}}
+components:
+  one: {source: made}
+  two: {source: made, quantization: made, model: {inputs: {x: {shape: [1, 3, 16, 16]}}}}
+"""
+
+
+def with_sound_groups(project: Path) -> None:
+    (project / "conf" / "task" / "made.yaml").write_text("kind: text_detection\n")
+    (project / "conf" / "dataset" / "made.yaml").write_text("kind: folder\npath: samples\n")
+
+
+def test_every_component_of_a_recipe_is_looked_at(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project / "model.onnx", ("Relu", {}), ("Atanh", {}), shape=("batch", 3, "height", "width"))
+    with_sound_groups(project)
+    (project / "recipes" / "both.yaml").write_text(TWO)
+    code, found = told(capsys, "+recipe=both")
+    assert code == 0
+    assert list(found["components"]) == ["one", "two"]
+    assert [(placed["component"], placed["node"]) for placed in found["placement"]] == [
+        (name, node) for name in ("one", "two") for node in ("n", "n1")
+    ]
+    assert {finding["component"] for finding in found["findings"]} == {"one", "two"}
+    first, second = (bound["bytes"] for bound in found["nodes"] if bound["node"] == "n")
+    assert second == first * 4 * 2  # 16 by 16 for 8 by 8, in 16 bits for 8
+    assert found["quantization"] is None
+    assert [part["quantization"] for part in found["components"].values()] == ["int8_per_channel", "a16w8"]
+    assert found["reasons"]["/quantization"]
+    main(["lint", "+recipe=both"])
+    text = capsys.readouterr().out
+    assert "component 'one': sm8650" in text
+    assert "component 'two': sm8650" in text
+    main(["lint", "+recipe=both", "--sarif"])
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    places = {result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] for result in run["results"]}
+    assert {"one/n1", "two/n1"} <= places
+
+
+def test_a_component_that_cannot_be_read_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "model.onnx").write_bytes(b"\x08\x08not onnx")
+    with_sound_groups(project)
+    (project / "recipes" / "both.yaml").write_text(TWO)
+    assert main(["lint", "+recipe=both"]) == 1
+    assert "component 'one'" in capsys.readouterr().err
+    (project / "model.onnx").unlink()
+    assert main(["lint", "+recipe=both"]) == 2
+    assert "component 'one'" in capsys.readouterr().err
+
+
+def test_sources_that_need_an_extra_name_it(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_sound_groups(project)
+    (project / "saved").mkdir()
+    (project / "saved" / "saved_model.pb").write_bytes(b"made")
+    with zipfile.ZipFile(project / "script.pt", "w") as archive:
+        archive.writestr("script/constants.pkl", b"")
+    points = project / "site" / "nets-1.0.dist-info"
+    points.mkdir(parents=True)
+    (points / "METADATA").write_text("Metadata-Version: 2.1\nName: nets\nVersion: 1.0\n")
+    (points / "RECORD").write_text("nets.py,,\n")
+    (points / "entry_points.txt").write_text("[anfbuild.models]\nmine = nets:make\n")
+    (project / "site" / "nets.py").write_text(
+        "def make(): raise RuntimeError('lint runs no code in its own process')\n"
+    )
+    monkeypatch.syspath_prepend(project / "site")
+    find_spec = importlib.util.find_spec
+    makers = ("torch", "tensorflow")
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *rest: None if name in makers else find_spec(name, *rest)
+    )
+    sources = {"path: saved\nfile: .": "tensorflow", "path: script.pt": "torch", "kind: module\nname: mine": "torch"}
+    for source, extra in sources.items():
+        (project / "conf" / "source" / "made.yaml").write_text(
+            f"kind: file\n{source}\n".replace("kind: file\nkind", "kind")
+        )
+        assert main(["lint", "+recipe=plain"]) == 1
+        assert f"pip install 'anfbuild[{extra}]'" in capsys.readouterr().err
+    for file, extra in {"saved": "tensorflow", "script.pt": "torch"}.items():
+        assert main(["lint", file, "model.inputs.x.shape=[1,3,8,8]"]) == 1
+        assert f"pip install 'anfbuild[{extra}]'" in capsys.readouterr().err
+
+
+def test_a_quantized_model_is_looked_at_as_it_is(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project / "float.onnx", ("Conv", {}), ("Relu", {}))
+    cleaned = clean(onnx.load(project / "float.onnx"), {}).model
+    onnx.save(quantize_roughly(cleaned, "a16w8_per_channel"), project / "m.onnx")
+    code, found = told(capsys, "m.onnx", "quantization=as_is")
+    assert (code, found["quantization"]) == (0, "as_is")
+    assert {placed["unit"] for placed in found["placement"]} <= {"HTP", "folded"}
+    assert {finding["severity"] for finding in found["findings"]} == {"note"}
+    wide = told(capsys, "float.onnx", "quantization=a16w8_per_channel")[1]
+    assert [bound["bytes"] for bound in found["nodes"]] == [bound["bytes"] for bound in wide["nodes"]]
+    code, found = told(capsys, "m.onnx")
+    assert code == 3
+    assert "quantization=as_is" in found["findings"][0]["remedy"]
+    assert main(["lint", "float.onnx", "quantization=as_is"]) == 1
+    assert "float model" in capsys.readouterr().err
 
 
 def test_it_needs_no_runtime(project: Path) -> None:

@@ -115,15 +115,44 @@ def test_strings_are_refused():
         Session(model)
 
 
-def test_u8_by_s8_products_do_not_saturate():
-    """Without session.x64quantprecision, AVX2 hosts add pairs of products in 16 bits: 2 x 255 x 127 is over 32767."""
-    size = 64
+def to_file(model, folder):
+    save(model, folder / "m.onnx")
+    return folder / "m.onnx"
+
+
+SIZE = 64
+FULL = np.full((1, SIZE), 255, np.uint8)
+
+
+def integer_product(zero_point: int | None, *, channels: bool = False) -> onnx.ModelProto:
+    """x (1, 64), 8 bits without sign, times weights that are all 127."""
     b = Builder()
-    product = b.node("MatMulInteger", ["x", b.constant(np.full((size, size), 127, np.int8))])
-    b.node("Cast", [product], "y", to=onnx.TensorProto.FLOAT)
-    model = b.model({"x": [1, size]}, {"y": [1, size]}, kind=onnx.TensorProto.UINT8)
-    result = Session(model).run({"x": np.full((1, size), 255, np.uint8)})["y"]
-    assert (result == size * 255 * 127).all()
+    inputs = ["x", b.constant(np.full((SIZE, SIZE), 127, np.int8))]
+    if zero_point is not None:
+        inputs += ["", b.constant(np.full((SIZE,) if channels else (), zero_point, np.int8))]
+    b.node("Cast", [b.node("MatMulInteger", inputs)], "y", to=onnx.TensorProto.FLOAT)
+    return b.model({"x": [1, SIZE]}, {"y": [1, SIZE]}, kind=onnx.TensorProto.UINT8)
+
+
+@pytest.mark.parametrize("form", [lambda model, _: model, lambda model, _: model.SerializeToString(), to_file])
+@pytest.mark.parametrize(("zero_point", "channels"), [(None, False), (0, False), (-5, False), (7, True)])
+def test_u8_by_s8_products_do_not_saturate(tmp_path, form, zero_point, channels):
+    """AVX2 hosts without VNNI add pairs of such products in 16 bits: 2 x 255 x 127 is over 32767."""
+    model = integer_product(zero_point, channels=channels)
+    result = Session(form(model, tmp_path)).run({"x": FULL})["y"]
+    assert (result == SIZE * 255 * (127 - (zero_point or 0))).all()
+    assert model == integer_product(zero_point, channels=channels)
+
+
+def test_quantized_products_do_not_saturate():
+    b = Builder()
+    one, none = b.constant(np.float32(1)), b.constant(np.uint8(0))
+    weights = b.constant(np.full((SIZE, SIZE), 127, np.int8))
+    small = b.constant(np.float32(SIZE * 127))
+    inputs = ["x", one, none, weights, one, b.constant(np.int8(0)), small, none]
+    b.node("Cast", [b.node("QLinearMatMul", inputs)], "y", to=onnx.TensorProto.FLOAT)
+    model = b.model({"x": [1, SIZE]}, {"y": [1, SIZE]}, kind=onnx.TensorProto.UINT8)
+    assert (Session(model).run({"x": FULL})["y"] == 255).all()
 
 
 def test_the_settings_are_those_of_a_reference(monkeypatch):
@@ -140,7 +169,6 @@ def test_the_settings_are_those_of_a_reference(monkeypatch):
     session, options = made[0]
     assert session.get_providers() == ["CPUExecutionProvider"]
     assert options.graph_optimization_level == ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    assert options.get_session_config_entry("session.x64quantprecision") == "1"
     assert options.intra_op_num_threads == 2
     assert options.log_severity_level == 4
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import onnx
 import pytest
 from graph_models import Builder, assert_same_floats, conv_model, op_types
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
 
 from anfbuild.errors import StepError
-from anfbuild.graph import Session, clean, large, load, save, serialize, value_shapes
+from anfbuild.graph import Session, clean, large, load, save, serialize, value_shapes, wire
+from anfbuild.graph import model as model_module
 from anfbuild.graph.large import is_large, skeleton
 from anfbuild.graph.model import check
 
@@ -48,6 +54,51 @@ def test_large_initializers_go_to_a_file_beside_and_come_back(tmp_path):
     save(model, again / "m.onnx")
     for name in ("m.onnx", "m.onnx.data"):
         assert (again / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+@pytest.mark.usefixtures("low")
+@given(
+    st.lists(st.tuples(st.sampled_from([np.float32, np.int64, np.float16]), st.integers(0, 700)), max_size=6),
+    st.binary(max_size=20),
+    st.booleans(),
+)
+def test_what_is_written_in_pieces_is_the_model(tensors, doc, fields):
+    model = deep()
+    model.doc_string = doc.hex()
+    for number, (dtype, size) in enumerate(tensors):
+        tensor = numpy_helper.from_array(np.arange(size, dtype=dtype), f"more{number}")
+        if fields and dtype is np.float32:  # numbers as numbers, not as bytes
+            tensor = helper.make_tensor(tensor.name, tensor.data_type, tensor.dims, np.arange(size, dtype=dtype))
+        model.graph.initializer.append(tensor)
+    file = io.BytesIO()
+    wire.write(model, file)
+    assert onnx.load_from_string(file.getvalue()) == model
+    again = io.BytesIO()
+    wire.write(onnx.load_from_string(file.getvalue()), again)
+    assert again.getvalue() == file.getvalue()
+
+
+def test_a_heavy_model_is_never_twice_in_memory(tmp_path, monkeypatch):
+    model = deep()
+    monkeypatch.setattr(large, "MOST", 10**6)
+    monkeypatch.setattr(model_module, "serialize", lambda _: pytest.fail("all bytes at once"))
+    pieces = []
+    monkeypatch.setattr(wire, "write", lambda model, file, write=wire.write: write(model, Recorder(file, pieces)))
+    save(model, tmp_path / "m.onnx")
+    assert max(pieces) == max(len(tensor.raw_data) for tensor in model.graph.initializer)
+    monkeypatch.undo()
+    assert load(tmp_path / "m.onnx") == model
+
+
+class Recorder:
+    """A file that notes how much is written at once."""
+
+    def __init__(self, file, sizes):
+        self.file, self.sizes = file, sizes
+
+    def write(self, data):
+        self.sizes.append(len(data))
+        return self.file.write(data)
 
 
 def inside(model: onnx.ModelProto) -> onnx.ModelProto:

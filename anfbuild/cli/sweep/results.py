@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from anfbuild.atomic import replacing
 from anfbuild.cli.seam import INTERRUPTED, describe
-from anfbuild.cli.sweep import pareto, records
+from anfbuild.cli.sweep import pareto
 from anfbuild.cli.sweep.state import write
 from anfbuild.errors import AnfbuildError
 
@@ -97,16 +98,20 @@ def record(
     }
 
 
-def collect(folder: Path, *, interrupted: bool = False, error: AnfbuildError | None = None) -> Sweep:
-    """Gather the jobs' records into results.json and results.csv; without a record, nothing is written."""
-    found = [
-        job | {name: value for name, value in record(1).items() if name not in job} for job in records.records(folder)
-    ]
+def collect(
+    folder: Path,
+    kept: Sequence[dict[str, Any]],
+    *,
+    interrupted: bool = False,
+    error: AnfbuildError | None = None,
+) -> Sweep:
+    """Gather the jobs' records, `kept`, into results.json and results.csv; without a record, nothing is written."""
+    found = [job | {name: value for name, value in record(1).items() if name not in job} for job in kept]
     verdicts = pareto.front([_point(job) for job in found])
     jobs = [{**job, "pareto": verdict} for job, verdict in zip(found, verdicts, strict=True)]
     result = Sweep(folder, jobs, interrupted, error)
     if jobs:
-        write(folder / "results.json", result.to_json())
+        write(folder / "results.json", result.to_json(), indent=2)
         _write_csv(folder / "results.csv", [_row(job) for job in jobs])
     return result
 

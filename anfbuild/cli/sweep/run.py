@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -154,15 +154,15 @@ def _run(request: _Request, config: DictConfig, folder: Path, jobs: Sequence[Job
                     wait_for_workers(folder, _PATIENCE_S)
                 raise
     except KeyboardInterrupt:
-        return collect(folder, interrupted=True)
+        return collect(folder, records.records(folder), interrupted=True)
     except AnfbuildError as error:
-        return collect(folder, error=error)
-    return collect(folder, error=_lost(folder, jobs or ()))
+        return collect(folder, records.records(folder), error=error)
+    kept = records.records(folder)
+    return collect(folder, kept, error=_lost(folder, jobs or (), {record["job"] for record in kept}))
 
 
-def _lost(folder: Path, jobs: Iterable[Job]) -> StepError | None:
-    """What to tell of jobs that ran and left no record: nobody knows whether they failed."""
-    kept = {record["job"] for record in records.records(folder)}
+def _lost(folder: Path, jobs: Iterable[Job], kept: Collection[int]) -> StepError | None:
+    """What to tell of jobs that ran and left no record, as those in `kept` did: nobody knows whether they failed."""
     lost = [str(job.number) for job in jobs if job.number not in kept]
     if not lost:
         return None

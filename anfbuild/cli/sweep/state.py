@@ -75,7 +75,8 @@ class Reporter:
             write(self._folder / FILE, dataclasses.asdict(self._state))
 
 
-def write(path: Path, document: dict[str, Any]) -> None:
-    """Write a document as JSON, atomically. Raises OSError."""
+def write(path: Path, document: dict[str, Any], indent: int | None = None) -> None:
+    """Write a document as JSON, atomically. Raises OSError. `indent` is for people: Python's fast
+    encoder does not indent."""
     with replacing(path) as partial:
-        partial.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        partial.write_text(json.dumps(document, indent=indent) + "\n", encoding="utf-8")

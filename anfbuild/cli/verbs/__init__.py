@@ -40,7 +40,10 @@ VERBS: Mapping[str, Verb] = {
         ("status|verify|gc|pin|unpin|push|pull",),
         options={"--max-size": "SIZE", "--older-than": "AGE", "--grace": "AGE", "--delete": None, "--remote": "URL"},
     ),
-    "fit": Verb(("TARGET", "FILE"), options={"--output": "FILE"}),
+    "fit": Verb(
+        ("TARGET", "FILE"),
+        options={"--like": "TARGET", "--models": "FOLDER", "--output": "FILE", "--overwrite": None},
+    ),
     "lint": Verb(("MODEL",), optional=True, options={"--rules": None, "--sarif": None}),
     "predict": Verb(("MODEL",), options={"--no-compile": None}),
     "reproduce": Verb(options={"--keep": None}),

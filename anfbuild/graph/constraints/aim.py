@@ -7,13 +7,15 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Precision:
-    """The bits that a quantization scheme gives; `quantized` False: half precision throughout."""
+    """The bits that a quantization scheme gives; `quantized` False: half precision throughout; `as_is`: the model
+    brings them, and these are those of most of its values."""
 
     name: str
     activation_bits: int
     weight_bits: int
     per_channel: bool = False
     quantized: bool = True
+    as_is: bool = False
 
 
 FLOAT16 = Precision("fp16", 16, 16, quantized=False)

@@ -118,10 +118,12 @@ def stays_float(scene: Scene) -> Iterator[Hit]:
 @rule(
     Severity.ERROR,
     consequence="It would be rounded twice, by the scheme on top of its own encodings: the build stops.",
-    remedy="Give the float model that it was made from.",
+    remedy="Keep its encodings with quantization=as_is, or give the float model that it was made from.",
 )
 def quantized_already(scene: Scene) -> Iterator[Hit]:
     """The model brings quantization of its own."""
+    if scene.aim.precision.as_is:
+        return
     found = [n for n in scene.nodes if n.op_type in ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")]
     if found:
         yield Hit(found[0], f"{len(found)} such nodes")

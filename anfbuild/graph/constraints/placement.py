@@ -38,8 +38,6 @@ def _place(scene: Scene, node: Node) -> Placed:
     rewritten_by = goes(scene, node)
     if rewritten_by is not None:
         return Placed(node.label, node.op_type, "HTP", f"rewritten by {rewritten_by}")
-    if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
-        return Placed(node.label, node.op_type, "HTP", "")
     unit, reason = verdict(scene, node)
     if unit == "refused":
         return Placed(node.label, node.op_type, "CPU", f"the compiler fails on it: {reason}")
