@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anfbuild.quantization.schemes import AS_IS, FP16, find
+from anfbuild.errors import RecipeError
+from anfbuild.quantization.schemes import AS_IS, FP16, SCHEMES
 
 if TYPE_CHECKING:
     import onnx
@@ -12,20 +13,23 @@ if TYPE_CHECKING:
     from anfbuild.graph.constraints import Aim, Precision
 
 
-def aim_for(soc: str, soc_model: int, vtcm_mb: int, scheme: str, model: onnx.ModelProto) -> Aim:
-    """The chip of that number, which messages call `soc`, with `vtcm_mb` MiB on chip, and the scheme for `model`.
+def aim_for(
+    soc_model: int, scheme: str, model: onnx.ModelProto, *, soc: str | None = None, vtcm_mb: int | None = None
+) -> Aim:
+    """The chip of that number, and the scheme; `soc` is how messages call the chip, `vtcm_mb` what it is given (MiB).
 
-    Raises RecipeError for an unknown chip or scheme, StepError where a model has no encodings that it could keep.
+    Raises RecipeError for an unknown chip or scheme, StepError for `as_is` where `model` brings no encodings.
     """
     from anfbuild import soc as chips
     from anfbuild.graph.constraints import Aim
 
-    chip = chips.find(soc_model, where="target.soc_model")
-    return Aim(soc, chip.arch, vtcm_mb, chip.fp16, _precision(scheme, model))
+    chip = find(soc_model, where="target.soc_model")
+    vtcm = chip.vtcm_mb if vtcm_mb is None else vtcm_mb
+    return Aim(chip.name.lower() if soc is None else soc, chip.arch, vtcm, chip.fp16, _precision(scheme, model))
 
 
 def _precision(scheme: str, model: onnx.ModelProto) -> Precision:
-    """The bits of a scheme; of `as_is` those that the model brings."""
+    """Its bits; of `as_is`, those that the model brings."""
     from anfbuild.graph.constraints import FLOAT16, Precision
 
     if scheme == FP16:
@@ -34,5 +38,9 @@ def _precision(scheme: str, model: onnx.ModelProto) -> Precision:
         from anfbuild.quantization.as_is import widths
 
         return Precision(AS_IS, *widths(model), as_is=True)
-    found = find(scheme)
+    found = SCHEMES.get(scheme)
+    if found is None:
+        raise RecipeError(
+            f"unknown quantization scheme {scheme!r}", where="quantization", choices=[*SCHEMES, AS_IS, FP16]
+        )
     return Precision(found.name, found.activation_bits, found.weight_bits, found.per_channel)

@@ -47,7 +47,7 @@ def place(job: Job[Place]) -> None:
         return
     config = job.config
     source = parse(job.inputs["convert"] / "source" / "model.onnx")
-    aim = aim_for(config.soc, config.soc_model, config.vtcm_mb, config.scheme, source)
+    aim = aim_for(config.soc_model, config.scheme, source, soc=config.soc, vtcm_mb=config.vtcm_mb)
     found = placement.pieces(
         load(job.inputs["quantize"] / "model.onnx"), [Verdict(**row) for row in prepared["verdicts"]]
     )

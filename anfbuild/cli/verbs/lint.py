@@ -102,9 +102,8 @@ def _group(entries: Sequence[Finding]) -> Iterator[str]:
 
 def _judge(subject: Subject) -> Judged:
     try:
-        model = subject.read()
-        target = subject.target
-        aim = aim_for(str(target["soc"]), target["soc_model"], int(target["vtcm_mb"]), subject.scheme, model)
+        model, target = subject.read(), subject.target
+        aim = aim_for(target["soc_model"], subject.scheme, model, soc=target.get("soc"), vtcm_mb=target.get("vtcm_mb"))
         found = inspect(model, aim, subject.shapes, subject.outputs)
     except AnfbuildError as error:
         if subject.component is not None:
