@@ -20,8 +20,8 @@ def aim_for(
 
     Raises RecipeError for an unknown chip or scheme, StepError for `as_is` where `model` brings no encodings.
     """
-    from anfbuild import soc as chips
     from anfbuild.graph.constraints import Aim
+    from anfbuild.soc import find
 
     chip = find(soc_model, where="target.soc_model")
     vtcm = chip.vtcm_mb if vtcm_mb is None else vtcm_mb
