@@ -216,7 +216,7 @@ def _placement(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
     text = _table(head, units, (1, 2, 3)) + _source(group)
     if group["time_source"] is not None:
         text += f"<p class=source>Of the time: {escape(SOURCES[group['time_source']])}.</p>"
-    elsewhere = [row for row in rows if row["unit"] in ("GPU", "CPU")]
+    elsewhere = [row for row in rows if row["unit"] not in ("HTP", "folded", "removed")]
     if elsewhere:
         text += f"<h3>Not on the HTP</h3>{_ENDS}{_nodes(elsewhere)}"
     if rows:
