@@ -198,7 +198,7 @@ def _vit(b: _Builder, wide: bool) -> onnx.ModelProto:
 
 def _mlp(b: _Builder, wide: bool) -> onnx.ModelProto:
     """Fully connected layers over rows: weights and nothing else to speak of, or many rows."""
-    rows = b.pick(512, 1024, 2048) if wide else b.pick(1, 16, 64)
+    rows = b.pick(128, 256) if wide else b.pick(1, 16, 64)
     width = b.pick(512, 768, 1024)
     x, given = b.input(1, rows, width), width
     for _ in range(b.pick(3, 4, 5)):

@@ -1,32 +1,32 @@
-"""Cuts a model into execution blocks: runs of nodes that are computed rows at a time, so that what lies between them
-never leaves the on-chip memory (VTCM).
+"""Cuts a model into execution blocks: runs of nodes that are computed rows at a time, depth first, so that what lies
+between them never leaves the on-chip memory (VTCM).
 
-What crosses a cut must lie on chip whole, and what does not fit goes to DRAM and back. So the cuts are chosen where
-least does not fit (`_cuts`, dynamic programming over the nodes' order), and then the memory is followed block by block
-(`_Memory`): where it is too small, the part that is read again last is written to DRAM, once, and read back when it is
-needed (Belady's rule, which is optimal for what is read once).
+Whatever crosses a cut lies on chip whole, and what does not fit goes to DRAM and back. So the cuts are chosen by dynamic
+programming where least does not fit (`cuts`); the blocks are then computed tile by tile (`schedule`) and the memory is
+followed (`residency`). Three constants were fitted to what Qualcomm's compiler reported of a zoo of seeded networks, and
+judged by others: `benchmarks/traffic.py`.
 """
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
 import math
 from collections.abc import Sequence
 
-from anfbuild.simulator.tiling import ROWS, Flow
+from anfbuild.simulator.residency import Moved, follow
+from anfbuild.simulator.runs import Lives, Run
+from anfbuild.simulator.schedule import tiles
+from anfbuild.simulator.tiling import Flow
 
-SHARE = 1.0
-"""Share of the VTCM that values and weights can have."""
-STREAM = 2**19
-"""Bytes of weights on chip at once where each is used but once."""
+SHARE = 0.85
+"""Share of the VTCM that values and weights get. Fitted."""
 LONGEST = 64
-"""Nodes of a block at most, which bounds the search; a cut that nothing spills across costs nothing."""
+"""Nodes of a block at most before blocks are joined, which bounds the search: a cut where all fits costs nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Spill:
-    """A part of a value that did not fit."""
+    """A value that went to DRAM for want of room, and the bytes of it that did."""
 
     value: str
     written: int
@@ -35,7 +35,8 @@ class Spill:
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Nodes that run without leaving on-chip memory. All bytes are those of one inference."""
+    """Nodes that run without leaving on-chip memory. All bytes are those of one inference, values in whole blocks of
+    8 rows, 8 columns and 32 channels, as the HTP holds them."""
 
     nodes: tuple[str, ...]
     input_bytes: int
@@ -48,26 +49,36 @@ class Block:
     unfused_bytes: int
     """The same, were every node to read its operands from DRAM and write its result there."""
     vtcm_bytes: int
-    """The most that it needs at once, what lies there for later blocks apart."""
-    held_bytes: int
-    """What lies on chip for later blocks in the meantime, before anything is spilled."""
+    """The most on chip at once, what waits there for later blocks included."""
     spills: tuple[Spill, ...]
+    """Of values that it makes."""
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values: the nodes' count and ends in place of their names, bytes in MB (10^6)."""
+        return {
+            "nodes": len(self.nodes),
+            "first": self.nodes[0],
+            "last": self.nodes[-1],
+            "inputs_mb": self.input_bytes / 1e6,
+            "outputs_mb": self.output_bytes / 1e6,
+            "weights_mb": self.weight_bytes / 1e6,
+            "fused_mb": self.fused_bytes / 1e6,
+            "unfused_mb": self.unfused_bytes / 1e6,
+            "vtcm_mb": self.vtcm_bytes / 1e6,
+            "spill_mb": sum(spill.written for spill in self.spills) / 1e6,
+        }
 
 
 @dataclasses.dataclass(frozen=True)
-class Traffic:
-    """DRAM bytes of one inference, and the blocks that they come of."""
+class TrafficModel:
+    """Predicted DRAM bytes of one inference, and the blocks that they are of."""
 
     blocks: tuple[Block, ...]
-    read: int
-    write: int
-    spilled: int
-    """Part of `write`."""
 
     @property
     def fused(self) -> int:
         """Bytes read and written."""
-        return self.read + self.write
+        return sum(block.fused_bytes for block in self.blocks)
 
     @property
     def unfused(self) -> int:
@@ -75,201 +86,108 @@ class Traffic:
         return sum(block.unfused_bytes for block in self.blocks)
 
     @property
+    def spilled(self) -> int:
+        """Bytes written for want of room."""
+        return sum(spill.written for block in self.blocks for spill in block.spills)
+
+    @property
     def saving(self) -> float | None:
-        """Share of the unfused bytes that stay on chip; None where there are none."""
+        """Share of the unfused bytes that are never moved; None where there are none."""
         return 1 - self.fused / self.unfused if self.unfused else None
 
+    def to_json(self) -> dict[str, object]:
+        """The group traffic_model of results.json. MB = 10^6 bytes."""
+        return {
+            "fused_mb": self.fused / 1e6,
+            "unfused_mb": self.unfused / 1e6,
+            "spill_mb": self.spilled / 1e6,
+            "saving": self.saving,
+            "blocks": [block.to_json() for block in self.blocks],
+            "source": "predicted",
+            "calibrated": True,
+        }
 
-def execution_blocks(flow: Flow, vtcm_bytes: float) -> Traffic:
-    """The blocks of a model on a chip with that much VTCM, and what they move."""
+
+def traffic_model(flow: Flow, vtcm_bytes: float) -> TrafficModel:
+    """The blocks of a model on a chip with that much VTCM, and what they move.
+
+    A block that would move more than its nodes do one by one, for want of room, is computed one by one.
+    """
     room = vtcm_bytes * SHARE
-    lives = _Lives(flow)
-    memory = _Memory(flow, lives, room)
-    return memory.run(_cuts(flow, lives, room))
+    lives = Lives(flow)
+    found = cuts(flow, room)
+    moved = follow(flow, tiles(flow, found, room), room)
+    spilled = {lives.made[name] for name in moved.spilled}
+    joined = _joined(found, lives, spilled)
+    return TrafficModel(tuple(_block(flow, lives, moved, *ends) for ends in zip([0, *joined], joined, strict=False)))
 
 
-class _Lives:
-    """When each value is made and read, by the number of the stage; an input is made at -1, an output read at the end."""
+def cuts(flow: Flow, room: float) -> list[int]:
+    """Where blocks end: each by the number of the stage behind it, the last one the number of stages.
 
-    def __init__(self, flow: Flow) -> None:
-        self.flow = flow
-        self.made = dict.fromkeys(flow.inputs, -1)
-        self.readers: dict[str, list[int]] = {name: [] for name in flow.values}
-        for index, stage in enumerate(flow.stages):
-            self.made.update(dict.fromkeys(stage.makes, index))
-            for name in stage.reads:
-                self.readers[name].append(index)
-        for name in flow.outputs:
-            self.readers[name].append(len(flow.stages))
-        self.last = {name: max(readers, default=-1) for name, readers in self.readers.items()}
-        self.crossing: list[int] = [0] * (len(flow.stages) + 1)
-        """Bytes on chip that cross the cut before each stage: made before it, read at it or behind."""
-        steps = [0] * (len(flow.stages) + 2)
-        for name, made in self.made.items():
-            if self.last[name] > made:
-                steps[made + 1] += flow.values[name].padded
-                steps[self.last[name] + 1] -= flow.values[name].padded
-        total = 0
-        for index in range(len(flow.stages) + 1):
-            total += steps[index]
-            self.crossing[index] = total
-
-
-class Run:
-    """A run of stages that ends before `stop`, grown towards the front: what lies on chip while it is computed rows at
-    a time. For each value between two of its stages, how many rows ahead of the run's end it is made."""
-
-    def __init__(self, flow: Flow, lives: _Lives, stop: int) -> None:
-        self._flow, self._lives, self.stop = flow, lives, stop
-        self.start = stop
-        self.weights = 0
-        self.held = 0
-        self.whole_inputs: dict[str, int] = {}
-        self._ahead: dict[str, float] = {}
-        self.through = sum(
-            flow.values[name].padded for name, made in lives.made.items() if made < stop <= lives.last[name]
-        )
-
-    def grow(self) -> None:
-        """Take in the stage before."""
-        self.start -= 1
-        stage = self._flow.stages[self.start]
-        self.weights += stage.weight_bytes
-        for name in stage.makes:
-            value = self._flow.values[name]
-            ends = self._lives.last[name] >= self.stop or not self._lives.readers[name]
-            if self._lives.last[name] >= self.stop:
-                self.through -= value.padded
-            inside = [reader for reader in self._lives.readers[name] if reader < self.stop]
-            self._ahead[name] = 0.0
-            if inside:
-                rows, self._ahead[name] = self._rows(name, inside)
-                if not ends:
-                    self.held += math.ceil(value.padded * min(1.0, rows / value.rows))
-
-    def fits(self, room: float) -> bool:
-        """Whether the run can be computed rows at a time, all its weights on chip."""
-        return self.held + self.weights <= room
-
-    def overflow(self, room: float) -> float:
-        """Bytes without room at the cut before the run, and while it goes on beside what lies on chip for later."""
-        cut = max(0.0, self._lives.crossing[self.start] - room) if self.start else 0.0
-        aside = self.through + (self.held + self.weights if self.stop - self.start > 1 else 0) - room
-        return cut + max(0.0, aside)
-
-    def _rows(self, name: str, readers: Sequence[int]) -> tuple[float, float]:
-        """Rows of a value that are held, and how many it is made ahead of the rows that leave the run."""
-        total = self._flow.values[name].rows
-        first, last = 0.0, math.inf
-        for reader in readers:
-            stage = self._flow.stages[reader]
-            window = stage.reads[name]
-            if window.whole:
-                return total, total
-            ahead = max(self._ahead[made] for made in stage.makes) * window.stride
-            first = max(first, ahead + window.kernel - window.before - window.stride)
-            last = min(last, ahead - window.before)
-        return min(total, math.ceil((first - last) / ROWS) * ROWS + ROWS), min(total, first)
-
-
-def _cuts(flow: Flow, lives: _Lives, room: float) -> list[int]:
-    """Where the blocks end: numbers of stages, the last one that of the stages. Least bytes cross the cuts without
-    room; of equals the fewest cuts."""
-    count = len(flow.stages)
+    Of all ways to cut, with at most `LONGEST` nodes a block, the one with the least `Run.overflow` in all; of equals the
+    one with the fewest cuts. Time grows with the nodes times the longest block.
+    """
+    lives = Lives(flow)
     best: list[tuple[float, int]] = [(0.0, 0)]
     before = [0]
-    for stop in range(1, count + 1):
+    for stop in range(1, len(flow.stages) + 1):
         run = Run(flow, lives, stop)
-        found: tuple[float, int] = (math.inf, 0)
-        start = stop
+        found, start = (math.inf, 0), stop
         while run.start > max(0, stop - LONGEST):
             run.grow()
-            if stop - run.start > 1 and not run.fits(room):
-                break
-            cost, cuts = best[run.start]
-            tried = cost + run.overflow(room), cuts + 1
-            if tried <= found:
+            if run.length > 1 and not run.fits(room):
+                break  # a longer one holds more
+            cost, count = best[run.start]
+            tried = cost + run.overflow(room), count + 1
+            if tried < found:
                 found, start = tried, run.start
         best.append(found)
         before.append(start)
-    cuts = [count]
-    while cuts[-1]:
-        cuts.append(before[cuts[-1]])
-    return cuts[-2::-1] if count else []
+    ends = [len(flow.stages)]
+    while before[ends[-1]]:
+        ends.append(before[ends[-1]])
+    return ends[::-1] if flow.stages else []
 
 
-class _Memory:
-    """What lies on chip and what was written to DRAM, followed run by run."""
+def _joined(ends: Sequence[int], lives: Lives, spilled: set[int]) -> list[int]:
+    """The ends of blocks, those left out behind which nothing leaves the chip: no value is spilled across them."""
+    crossed = [
+        end
+        for end in ends[:-1]
+        if any(made < end and lives.last_of(made) >= end and made >= 0 for made in spilled)
+    ]
+    return [*crossed, *ends[-1:]]
 
-    def __init__(self, flow: Flow, lives: _Lives, room: float) -> None:
-        self._flow, self._lives, self._room = flow, lives, room
-        self._resident: dict[str, int] = {}
-        self._saved: dict[str, int] = {}
-        self._written: dict[str, int] = {}
-        self._filled: dict[str, int] = {}
 
-    def run(self, cuts: Sequence[int]) -> Traffic:
-        flow = self._flow
-        read = sum(flow.values[name].bytes for name in flow.inputs)
-        write = sum(flow.values[name].bytes for name in flow.outputs)
-        for name in flow.inputs:
-            if self._lives.readers[name]:
-                self._resident[name] = flow.values[name].padded
-        self._evict(0, 0)
-        start = 0
-        for stop in cuts:
-            self._step(start, stop)
-            start = stop
-        for name in flow.outputs:
-            self._fill(name)
-        read += sum(stage.weight_bytes for stage in flow.stages) + sum(self._filled.values())
-        spilled = sum(self._written.values())
-        return Traffic((), read, write + spilled, spilled)
-
-    def _step(self, start: int, stop: int) -> None:
-        flow, lives = self._flow, self._lives
-        run = Run(flow, lives, stop)
-        while run.start > start:
-            run.grow()
-        working = run.held + (run.weights if stop - start > 1 else min(run.weights, STREAM))
-        needed = dict.fromkeys(
-            name for stage in flow.stages[start:stop] for name in stage.reads if lives.made[name] < start
-        )
-        self._evict(working, start)
-        for name in needed:
-            self._fill(name)
-        for name in [name for name in self._resident if lives.last[name] < stop]:
-            del self._resident[name]
-        for stage in flow.stages[start:stop]:
-            for name in stage.makes:
-                if lives.last[name] >= stop:
-                    self._resident[name] = flow.values[name].padded
-        self._evict(working, stop)
-
-    def _fill(self, name: str) -> None:
-        """Read back what of a value is not on chip."""
-        whole = self._flow.values[name].padded
-        missing = whole - self._resident.get(name, 0)
-        if missing:
-            self._filled[name] = self._filled.get(name, 0) + missing
-        self._resident[name] = whole
-
-    def _evict(self, working: int, now: int) -> None:
-        """Write to DRAM what exceeds the room; what is read again last goes first."""
-        excess = sum(self._resident.values()) + working - self._room
-        if excess <= 0:
-            return
-        for name in sorted(self._resident, key=lambda name: -self._next(name, now)):
-            gone = min(self._resident[name], math.ceil(excess))
-            self._resident[name] -= gone
-            away = self._flow.values[name].padded - self._resident[name]
-            fresh = max(0, away - self._saved.get(name, 0))
-            self._saved[name] = self._saved.get(name, 0) + fresh
-            self._written[name] = self._written.get(name, 0) + fresh
-            excess -= gone
-            if excess <= 0:
-                return
-
-    def _next(self, name: str, now: int) -> int:
-        readers = self._lives.readers[name]
-        return readers[min(bisect.bisect_left(readers, now), len(readers) - 1)]
+def _block(flow: Flow, lives: Lives, moved: Moved, start: int, stop: int) -> Block:
+    stages = flow.stages[start:stop]
+    made = [name for stage in stages for name in stage.makes]
+    read = dict.fromkeys(name for stage in stages for name in stage.reads if lives.made[name] < start)
+    outputs = [name for name in made if lives.last[name] >= stop]
+    unfused = sum(
+        stage.weight_bytes + sum(flow.values[name].padded for name in (*stage.reads, *stage.makes)) for stage in stages
+    )
+    end = len(flow.stages)
+    fused = sum(moved.weights[start:stop])
+    fused += sum(flow.values[name].bytes for name in flow.inputs if start <= min(lives.readers[name], default=-1) < stop)
+    fused += sum(flow.values[name].bytes for name in made if name in flow.outputs)
+    spills = []
+    for name, by_stage in moved.filled.items():
+        fused += sum(count for stage, count in by_stage.items() if start <= stage < stop)
+        if name in made:
+            fused += by_stage.get(end, 0)
+    for name in made:
+        if name in moved.spilled:
+            fused += moved.spilled[name]
+            spills.append(Spill(name, moved.spilled[name], sum(moved.filled.get(name, {}).values())))
+    return Block(
+        nodes=tuple(stage.name for stage in stages),
+        input_bytes=sum(flow.values[name].padded for name in read),
+        output_bytes=sum(flow.values[name].padded for name in outputs),
+        weight_bytes=sum(stage.weight_bytes for stage in stages),
+        fused_bytes=min(fused, unfused),
+        unfused_bytes=unfused,
+        vtcm_bytes=max(moved.peak[start:stop], default=0),
+        spills=tuple(spills),
+    )

@@ -19,6 +19,8 @@ from anfbuild.simulator.work import Values
 ROWS = 8
 """The HTP holds images in blocks of 8 rows, 8 columns and 32 channels: nothing smaller is computed at a time."""
 _COLUMNS, _CHANNELS = 8, 32
+_ORDERS = 2
+"""Rows of channels, such as tokens, are held in the order of the matrix engine and in their own. Fitted."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +78,9 @@ def flow(model: onnx.ModelProto) -> Flow:
     made = dict.fromkeys((*inputs, *(name for stage in stages for name in stage.makes)))
     values = {name: _value(name, found, shapes) for name in made}
     ends = tuple(dict.fromkeys(name for v in model.graph.output if (name := found.root(v.name)) in values))
+    shuffled = {name for stage in stages if stage.op_type == "DepthToSpace" for name in stage.makes if name in ends}
+    # An input comes as it is, and is put into blocks as it is read; so goes an output that is put in order at last.
+    values |= {name: dataclasses.replace(values[name], padded=values[name].bytes) for name in (*inputs, *shuffled)}
     return Flow(stages, values, inputs, ends)
 
 
@@ -117,6 +122,8 @@ def _value(name: str, values: Values, shapes: _Shapes) -> Value:
     elements = batch * rows * columns * _up(channels, _CHANNELS)
     if rows > 1 and columns > 1:
         elements = batch * _up(rows, ROWS) * _up(columns, _COLUMNS) * _up(channels, _CHANNELS)
+    elif rows > 1 and len(values.shape(name)) == 3:
+        elements *= _ORDERS
     return Value(name, values.bytes(name), math.ceil(elements * values.bits(name) / 8), max(1, rows))
 
 
