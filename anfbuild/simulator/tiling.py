@@ -78,9 +78,8 @@ def flow(model: onnx.ModelProto) -> Flow:
     made = dict.fromkeys((*inputs, *(name for stage in stages for name in stage.makes)))
     values = {name: _value(name, found, shapes) for name in made}
     ends = tuple(dict.fromkeys(name for v in model.graph.output if (name := found.root(v.name)) in values))
-    shuffled = {name for stage in stages if stage.op_type == "DepthToSpace" for name in stage.makes if name in ends}
-    # An input comes as it is, and is put into blocks as it is read; so goes an output that is put in order at last.
-    values |= {name: dataclasses.replace(values[name], padded=values[name].bytes) for name in (*inputs, *shuffled)}
+    # An input comes as it is, and is put into blocks as it is read.
+    values |= {name: dataclasses.replace(values[name], padded=values[name].bytes) for name in inputs}
     return Flow(stages, values, inputs, ends)
 
 
