@@ -67,6 +67,8 @@ class Flow:
     values: Mapping[str, Value]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    constant_bytes: int = 0
+    """Of all constants, as they are stored."""
 
 
 def flow(model: onnx.ModelProto) -> Flow:
@@ -80,7 +82,8 @@ def flow(model: onnx.ModelProto) -> Flow:
     ends = tuple(dict.fromkeys(name for v in model.graph.output if (name := found.root(v.name)) in values))
     # An input comes as it is, and is put into blocks as it is read.
     values |= {name: dataclasses.replace(values[name], padded=values[name].bytes) for name in inputs}
-    return Flow(stages, values, inputs, ends)
+    stored = {name for node in model.graph.node for name in node.input if found.is_constant(name)}
+    return Flow(stages, values, inputs, ends, sum(map(found.bytes, stored)))
 
 
 class _Shapes:
