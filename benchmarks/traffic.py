@@ -140,7 +140,8 @@ def table(title: str, found: Sequence[Row], misses: bool = True) -> None:
             right = sum(row.is_right for row in part)
             print(
                 f"  {name:9} {len(part):4}  total bytes off by {np.median(errors):6.1%} median, "
-                f"{np.quantile(errors, 0.9):6.1%} p90   spill told right {right} of {len(part)} ({right / len(part):.0%})"
+                f"{np.quantile(errors, 0.9):6.1%} p90   "
+                f"spill told right {right} of {len(part)} ({right / len(part):.0%})"
             )
     savings = np.array([row.saving for row in found])
     print(f"  predicted saving: {np.quantile(savings, 0.1):.0%} / {np.median(savings):.0%} / "

@@ -20,6 +20,8 @@ from anfbuild.simulator.tiling import Flow
 
 SHARE = 0.85
 """Share of the VTCM that values and weights get. Fitted."""
+JUDGED = ("w8a8",)
+"""The precisions that it was judged in."""
 LONGEST = 64
 """Nodes of a block at most before blocks are joined, which bounds the search: a cut where all fits costs nothing."""
 
@@ -74,6 +76,8 @@ class TrafficModel:
     """Predicted DRAM bytes of one inference, and the blocks that they are of."""
 
     blocks: tuple[Block, ...]
+    calibrated: bool = True
+    """Whether the model was judged by the compiler's bytes in these precisions."""
 
     @property
     def fused(self) -> int:
@@ -104,12 +108,12 @@ class TrafficModel:
             "saving": self.saving,
             "blocks": [block.to_json() for block in self.blocks],
             "source": "predicted",
-            "calibrated": True,
+            "calibrated": self.calibrated,
         }
 
 
-def traffic_model(flow: Flow, vtcm_bytes: float) -> TrafficModel:
-    """The blocks of a model on a chip with that much VTCM, and what they move.
+def traffic_model(flow: Flow, vtcm_bytes: float, precisions: Sequence[str] = JUDGED) -> TrafficModel:
+    """The blocks of a model on a chip with that much VTCM, and what they move. `precisions` are those of its products.
 
     A block that would move more than its nodes do one by one, for want of room, is computed one by one.
     """
@@ -119,7 +123,8 @@ def traffic_model(flow: Flow, vtcm_bytes: float) -> TrafficModel:
     moved = follow(flow, tiles(flow, found, room), room)
     spilled = {lives.made[name] for name in moved.spilled}
     joined = _joined(found, lives, spilled)
-    return TrafficModel(tuple(_block(flow, lives, moved, *ends) for ends in zip([0, *joined], joined, strict=False)))
+    blocks = tuple(_block(flow, lives, moved, *ends) for ends in zip([0, *joined], joined, strict=False))
+    return TrafficModel(blocks, calibrated=set(precisions) == set(JUDGED))
 
 
 def cuts(flow: Flow, room: float) -> list[int]:
@@ -153,9 +158,7 @@ def cuts(flow: Flow, room: float) -> list[int]:
 def _joined(ends: Sequence[int], lives: Lives, spilled: set[int]) -> list[int]:
     """The ends of blocks, those left out behind which nothing leaves the chip: no value is spilled across them."""
     crossed = [
-        end
-        for end in ends[:-1]
-        if any(made < end and lives.last_of(made) >= end and made >= 0 for made in spilled)
+        end for end in ends[:-1] if any(made < end and lives.last_of(made) >= end and made >= 0 for made in spilled)
     ]
     return [*crossed, *ends[-1:]]
 
@@ -170,7 +173,9 @@ def _block(flow: Flow, lives: Lives, moved: Moved, start: int, stop: int) -> Blo
     )
     end = len(flow.stages)
     fused = sum(moved.weights[start:stop])
-    fused += sum(flow.values[name].bytes for name in flow.inputs if start <= min(lives.readers[name], default=-1) < stop)
+    fused += sum(
+        flow.values[name].bytes for name in flow.inputs if start <= min(lives.readers[name], default=-1) < stop
+    )
     fused += sum(flow.values[name].bytes for name in made if name in flow.outputs)
     spills = []
     for name, by_stage in moved.filled.items():

@@ -96,16 +96,19 @@ class _Shapes:
             data = values.data(node)
             if node.op_type in _OF_IMAGES:
                 self._images.update(name for name in data if name in inputs)
-            of_image = data[0] in self._images if node.op_type not in _OF_ROWS else False
-            if node.op_type in _OF_IMAGES or of_image:
+            if node.op_type in _OF_IMAGES or (data[0] in self._images and node.op_type not in _OF_ROWS):
                 self._images.update(node.output)
+
+    def is_image(self, name: str) -> bool:
+        """Whether it has rows, columns and channels, the channels second."""
+        return name in self._images and len(self._values.shape(name)) >= 4
 
     def __getitem__(self, name: str) -> tuple[int, int, int, int]:
         shape = self._values.shape(name)
-        if len(shape) >= 4 and name in self._images:
-            return shape[0], *(shape[2], math.prod(shape[3:])), shape[1]
+        if self.is_image(name):
+            return shape[0], shape[2], math.prod(shape[3:]), shape[1]
         if len(shape) >= 3:
-            return math.prod(shape[:-3]), *((shape[-2], 1) if len(shape) == 3 else (shape[-2], shape[-3])), shape[-1]
+            return math.prod(shape[:-3]), shape[-2], shape[-3] if len(shape) > 3 else 1, shape[-1]
         return 1, shape[0] if len(shape) == 2 else 1, 1, shape[-1] if shape else 1
 
 
@@ -132,28 +135,29 @@ def _value(name: str, values: Values, shapes: _Shapes) -> Value:
 def _window(node: onnx.NodeProto, name: str, values: Values, shapes: _Shapes) -> Window:
     given, made = shapes[name], shapes[node.output[0]]
     ratio = given[1] / max(1, made[1])
-    attributes = {entry.name: entry for entry in node.attribute}
-    if node.op_type in ("Conv", "MaxPool", "AveragePool", "LpPool", "ConvTranspose") and "kernel_shape" in attributes:
-        kernel = int(attributes["kernel_shape"].ints[0])
-    elif node.op_type in ("Conv", "ConvTranspose"):
-        kernel = values.shape(node.input[1])[2] if len(values.shape(node.input[1])) > 2 else 1
-    elif node.op_type in _ROW_BY_ROW:
-        return Window(stride=ratio, kernel=max(1, math.ceil(ratio)))
-    elif node.op_type == "Resize":
-        return Window(stride=ratio, kernel=math.ceil(ratio) + 1)
-    elif node.op_type in ("MatMul", "Gemm") and values.root(node.input[0]) == name and made[1] > 1:
-        return Window()
-    elif made[1] > 1 and given[1] == made[1] and node.op_type in _ELEMENTWISE:
-        return Window()
-    elif made[1] > 1 and given[1] == 1 and node.op_type in _ELEMENTWISE:
-        return Window(whole=True)
-    else:
-        return Window(whole=True)
-    if node.op_type == "ConvTranspose":
-        return Window(stride=ratio, kernel=max(1, math.ceil(kernel * ratio)))
-    return Window(stride=ratio, kernel=kernel, before=kernel // 2 if ratio <= 1 or kernel > ratio else 0)
+    if node.op_type in _OF_WINDOWS and shapes.is_image(name):
+        kernel, before = _kernel(node, values)
+        if node.op_type == "ConvTranspose":
+            return Window(ratio, max(1, math.ceil(kernel * ratio)))
+        return Window(ratio, kernel, before)
+    if node.op_type in _ROW_BY_ROW and shapes.is_image(name):
+        return Window(ratio, max(1, math.ceil(ratio)))
+    if node.op_type == "Resize":
+        return Window(ratio, math.ceil(ratio) + 1)
+    is_left = node.op_type in ("MatMul", "Gemm") and values.root(node.input[0]) == name
+    is_element = node.op_type in _ELEMENTWISE and given[1] == made[1]
+    return Window(whole=made[1] <= 1 or not (is_left or is_element))
 
 
+def _kernel(node: onnx.NodeProto, values: Values) -> tuple[int, int]:
+    """Rows of a window, gaps included, and rows of padding before the first."""
+    lists = {entry.name: list(entry.ints) for entry in node.attribute}
+    shape = lists.get("kernel_shape") or list(values.shape(node.input[1]))[2:]
+    rows = (shape[0] - 1) * lists.get("dilations", [1])[0] + 1
+    return rows, lists.get("pads", [(rows - 1) // 2])[0]
+
+
+_OF_WINDOWS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"}
 _OF_IMAGES = {
     *("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LpPool", "Resize"),
     *("DepthToSpace", "SpaceToDepth", "InstanceNormalization", "BatchNormalization", "PRelu"),
@@ -161,7 +165,22 @@ _OF_IMAGES = {
 _OF_ROWS = {"MatMul", "Gemm", "Transpose"}
 _ROW_BY_ROW = {"Concat", "Split", "DepthToSpace", "SpaceToDepth"}
 _ELEMENTWISE = {
-    *("Add", "Sub", "Mul", "Div", "Min", "Max", "Pow", "Where", "PRelu", "Relu", "Clip", "Sigmoid", "Tanh", "HardSwish"),
+    *(
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Min",
+        "Max",
+        "Pow",
+        "Where",
+        "PRelu",
+        "Relu",
+        "Clip",
+        "Sigmoid",
+        "Tanh",
+        "HardSwish",
+    ),
     *("HardSigmoid", "Gelu", "LeakyRelu", "Elu", "Sqrt", "Softmax", "LayerNormalization", "BatchNormalization", "Exp"),
     *("Pad", "Slice", "Abs", "Neg", "Erf", "RMSNormalization", "LpNormalization"),
 }

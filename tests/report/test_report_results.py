@@ -147,7 +147,7 @@ def test_calibration_says_what_few_samples_mean(
 
 def test_what_is_not_built_is_absent(parts: dict[str, Any]) -> None:
     document = results(**{**parts, "placement": {**parts["placement"], "extra": 1}})
-    assert not {"energy_mj", "power_w", "thermal", "memory_mb"} & set(document)
+    assert not {"energy_mj", "power_w", "thermal"} & set(document)
     assert "extra" not in document["placement"]
     with pytest.raises(StepError, match="/energy_mj: is not known"):
         validate({**document, "energy_mj": 1.0})

@@ -73,7 +73,7 @@ GOLDEN: dict[str, set[str]] = {
     "quantization.scheme": {"quantize", "report"},
     "calibration.estimator": {"quantize", "report"},
     "calibration.percentile": {"quantize"},
-    "target.soc": {"package", "report"},
+    "target.soc": {"package", "report", "simulate"},
     "target.name": {"package", "report"},
     "target.soc_model": CHIP,
     "target.arch": CHIP,
