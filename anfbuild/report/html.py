@@ -177,8 +177,10 @@ _MOST_BLOCKS = 40
 def _blocks(results: Mapping[str, Any]) -> str:
     group = results["traffic_model"]
     rows = [
-        (f"<code>{escape(block['first'])}</code> to <code>{escape(block['last'])}</code>",)
-        + tuple(escape(figure(block[key])) for key in _BLOCK)
+        (
+            f"<code>{escape(block['first'])}</code> to <code>{escape(block['last'])}</code>",
+            *(escape(figure(block[key])) for key in _BLOCK),
+        )
         for block in group["blocks"] or ()
     ]
     rest = f"<p class=source>And {len(rows) - _MOST_BLOCKS} more.</p>" if len(rows) > _MOST_BLOCKS else ""

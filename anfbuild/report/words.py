@@ -52,7 +52,8 @@ def one_or_all(names: Sequence[str]) -> str:
 
 
 def verdict(results: Mapping[str, Any]) -> list[str]:
-    """What the results mean, one sentence or two a subject: gates, latency, traffic, accuracy, agreement, placement, data."""
+    """What the results mean, one sentence or two a subject: gates, latency, traffic, accuracy, agreement,
+    placement, data."""
     return [
         gates_sentence(results),
         _latency(results),
@@ -121,9 +122,10 @@ def saving(results: Mapping[str, Any]) -> str:
     group = results["traffic_model"]
     if group["saving"] is None:
         return f"What fusion saves of the DRAM traffic is not known: {why(results, '/traffic_model/saving')}."
+    fused, unfused = (figure(group[key], "MB") for key in ("fused_mb", "unfused_mb"))
     text = (
-        f"In {counted(len(group['blocks']), 'execution block')} one inference is predicted to move "
-        f"{figure(group['fused_mb'], 'MB')} to and from DRAM, against {figure(group['unfused_mb'], 'MB')} node by node: "
+        f"One inference, in {counted(len(group['blocks']), 'execution block')}, is predicted to move "
+        f"{fused} to and from DRAM against {unfused} node by node: "
         f"{figure(100 * group['saving'])} % stays on chip"
     )
     spilled = f", {figure(group['spill_mb'], 'MB')} does not fit and is spilled" if group["spill_mb"] else ""

@@ -1,10 +1,10 @@
 """Cuts a model into execution blocks: runs of nodes that are computed rows at a time, depth first, so that what lies
 between them never leaves the on-chip memory (VTCM).
 
-Whatever crosses a cut lies on chip whole, and what does not fit goes to DRAM and back. So the cuts are chosen by dynamic
-programming where least does not fit (`cuts`); the blocks are then computed tile by tile (`schedule`) and the memory is
-followed (`residency`). Three constants were fitted to what Qualcomm's compiler reported of a zoo of seeded networks, and
-judged by others: `benchmarks/traffic.py`.
+Whatever crosses a cut lies on chip whole, and what does not fit goes to DRAM and back. So the cuts are chosen by
+dynamic programming where least does not fit (`cuts`); the blocks are then computed tile by tile (`schedule`) and the
+memory is followed (`residency`). Two constants, `SHARE` and that of rows held in two orders (`tiling`), were fitted to
+what Qualcomm's compiler reported of a zoo of seeded networks in int8, and judged by others: `benchmarks/traffic.py`.
 """
 
 from __future__ import annotations
@@ -99,6 +99,10 @@ class TrafficModel:
         """Share of the unfused bytes that are never moved; None where there are none."""
         return 1 - self.fused / self.unfused if self.unfused else None
 
+    def reasons(self) -> dict[str, str]:
+        """Why the saving is missing, by its JSON pointer."""
+        return {} if self.saving is not None else {"/traffic_model/saving": "no node moves a byte"}
+
     def to_json(self) -> dict[str, object]:
         """The group traffic_model of results.json. MB = 10^6 bytes."""
         return {
@@ -130,8 +134,8 @@ def traffic_model(flow: Flow, vtcm_bytes: float, precisions: Sequence[str] = JUD
 def cuts(flow: Flow, room: float) -> list[int]:
     """Where blocks end: each by the number of the stage behind it, the last one the number of stages.
 
-    Of all ways to cut, with at most `LONGEST` nodes a block, the one with the least `Run.overflow` in all; of equals the
-    one with the fewest cuts. Time grows with the nodes times the longest block.
+    Of all ways to cut, with at most `LONGEST` nodes a block, the one with the least `Run.overflow` in all; of equals
+    the one with the fewest cuts. Time grows with the nodes times the longest block.
     """
     lives = Lives(flow)
     best: list[tuple[float, int]] = [(0.0, 0)]

@@ -82,7 +82,11 @@ class Prediction:
             ],
             "unlisted": list(self.unlisted),
             "notes": list(self.notes),
-            "reasons": _REASONS | (self.memory.reasons() if self.memory else {}),
+            "reasons": {
+                **_REASONS,
+                **(self.memory.reasons() if self.memory else {}),
+                **(self.traffic_model.reasons() if self.traffic_model else {}),
+            },
         }
 
 
