@@ -80,10 +80,17 @@ def flow(model: onnx.ModelProto) -> Flow:
     made = dict.fromkeys((*inputs, *(name for stage in stages for name in stage.makes)))
     values = {name: _value(name, found, shapes) for name in made}
     ends = tuple(dict.fromkeys(name for v in model.graph.output if (name := found.root(v.name)) in values))
-    # An input comes as it is, and is put into blocks as it is read.
-    values |= {name: dataclasses.replace(values[name], padded=values[name].bytes) for name in inputs}
+    # An input comes as it is, and is put into blocks as it is read. An output that is shuffled goes as it is, all of it
+    # at once.
+    shuffled = {name for stage in stages if stage.op_type == "DepthToSpace" for name in stage.makes if name in ends}
+    values |= {name: dataclasses.replace(values[name], padded=values[name].bytes) for name in (*inputs, *shuffled)}
+    stages = tuple(_at_once(stage) if shuffled.intersection(stage.makes) else stage for stage in stages)
     stored = {name for node in model.graph.node for name in node.input if found.is_constant(name)}
     return Flow(stages, values, inputs, ends, sum(map(found.bytes, stored)))
+
+
+def _at_once(stage: Stage) -> Stage:
+    return dataclasses.replace(stage, reads=dict.fromkeys(stage.reads, Window(whole=True)))
 
 
 class _Shapes:
