@@ -1,9 +1,9 @@
 """How far the predicted DRAM traffic is from what the compiler reports, on a zoo of seeded networks and three chips.
 
-python benchmarks/traffic.py --cache FOLDER              the table; compiles what the folder does not hold (20 minutes)
+python benchmarks/traffic.py --cache FOLDER              the table; compiles what the folder does not hold (an hour)
 python benchmarks/traffic.py --cache FOLDER --graphs G   models of a folder too, weights made up where they lie outside
 
-The constants of `anfbuild.simulator.blocks` were chosen on the seeds of `TUNED`; those of `HELD` were looked at once.
+The constants of `anfbuild.simulator.blocks` were chosen on the seeds of `TUNED`; those of `HELD` were looked at afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from anfbuild.simulator.blocks import traffic_model
 from anfbuild.simulator.tiling import Flow, flow
 from anfbuild.soc import find
 
-TUNED, HELD = (0, 1), (2, 3)
+TUNED, HELD = (0, 1, 2, 3), (4, 5)
 CHIPS = {"qcs6490": 93, "sm7750": 86, "sm8650": 57}
 """Of 2, 4 and 8 MB VTCM, and of three architectures."""
 SCHEME = "int8_per_channel"

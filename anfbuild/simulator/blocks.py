@@ -1,10 +1,11 @@
 """Cuts a model into execution blocks: runs of nodes that are computed rows at a time, depth first, so that what lies
 between them never leaves the on-chip memory (VTCM).
 
-Whatever crosses a cut lies on chip whole, and what does not fit goes to DRAM and back. So the cuts are chosen by
-dynamic programming where least does not fit (`cuts`); the blocks are then computed tile by tile (`schedule`) and the
-memory is followed (`residency`). Two constants, `SHARE` and that of rows held in two orders (`tiling`), were fitted to
-what Qualcomm's compiler reported of a zoo of seeded networks in int8, and judged by others: `benchmarks/traffic.py`.
+What goes to DRAM is found by computing the model tile by tile, depth first (`schedule`), and following what lies on chip
+(`residency`). Where a block ends is found by dynamic programming: whatever crosses a cut lies on chip whole, so that the
+cuts are where least does not fit (`cuts`); those that nothing is spilled across are none. A few constants, here and in
+`tiling`, were fitted to what Qualcomm's compiler reported of a zoo of seeded networks in int8, and judged by others:
+`benchmarks/traffic.py`.
 """
 
 from __future__ import annotations
@@ -123,10 +124,8 @@ def traffic_model(flow: Flow, vtcm_bytes: float, precisions: Sequence[str] = JUD
     """
     room = vtcm_bytes * SHARE
     lives = Lives(flow)
-    found = cuts(flow, room)
-    moved = follow(flow, tiles(flow, found, room), room)
-    spilled = {lives.made[name] for name in moved.spilled}
-    joined = _joined(found, lives, spilled)
+    moved = follow(flow, tiles(flow, room), room)
+    joined = _joined(cuts(flow, room), lives, {lives.made[name] for name in moved.spilled})
     blocks = tuple(_block(flow, lives, moved, *ends) for ends in zip([0, *joined], joined, strict=False))
     return TrafficModel(blocks, calibrated=set(precisions) == set(JUDGED))
 

@@ -1,15 +1,16 @@
-"""In which order tiles are computed: block after block, and within a block depth first.
+"""In which order tiles are computed: depth first.
 
-A tile is `ROWS` rows of what a node makes, or more where that would be more than `MOST` tiles. The last node of a block
-asks for the tiles that its next one needs, those ask for theirs, and so on: so a value is made as late as its readers
-allow, and as little as possible of it waits on chip.
+A tile is `ROWS` rows of what a node makes, or more where that would be more than `MOST` tiles. The node that makes an
+output asks for the tiles that its next one needs, those ask for theirs, and so on: so a value is made as late as its
+readers allow, and as little as possible of it waits on chip. The compiler's run lists go like this, whole models long;
+stopping at the cuts of `anfbuild.simulator.blocks` came less near to its bytes.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from anfbuild.simulator.tiling import ROWS, Flow, Stage
 
@@ -44,15 +45,14 @@ def is_heavy(stage: Stage, room: float) -> bool:
     return stage.weight_bytes > HEAVY * room
 
 
-def tiles(flow: Flow, cuts: Sequence[int], room: float) -> list[Tile]:
-    """All tiles in their order. `cuts` are the numbers of the stages before which blocks end, the last their count."""
+def tiles(flow: Flow, room: float) -> list[Tile]:
+    """All tiles in their order, with `room` bytes on chip."""
     order = _Order(flow, room)
-    start = 0
-    for stop in cuts:
-        for index in range(start, stop):
-            if any(order.last.get(name, stop) >= stop for name in flow.stages[index].makes):
-                order.ask(index, order.count[index])
-        start = stop
+    read = {name for stage in flow.stages for name in stage.reads}
+    ends = {*flow.outputs} | {name for stage in flow.stages for name in stage.makes if name not in read}
+    for index, stage in enumerate(flow.stages):
+        if ends.intersection(stage.makes):
+            order.ask(index, order.count[index])
     return order.tiles
 
 
@@ -63,9 +63,6 @@ class _Order:
         self._maker = {name: index for index, stage in enumerate(flow.stages) for name in stage.makes}
         self.count = [max((self._parts[name] for name in stage.makes), default=1) for stage in flow.stages]
         """Tiles of each stage."""
-        self.last = {name: index for index, stage in enumerate(flow.stages) for name in stage.reads}
-        """The last stage that reads a value."""
-        self.last.update(dict.fromkeys(flow.outputs, len(flow.stages)))
         self._done = [0] * len(flow.stages)
         self.tiles: list[Tile] = []
 

@@ -21,6 +21,9 @@ ROWS = 8
 _COLUMNS, _CHANNELS = 8, 32
 _ORDERS = 2
 """Rows of channels, such as tokens, are held in the order of the matrix engine and in their own. Fitted."""
+_WIDE = 2**20
+"""Bytes of weights from which on a fully connected layer computes all of its rows at once, and leaves them as blocks of
+which one row in `ROWS` is used. Fitted."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +81,8 @@ def flow(model: onnx.ModelProto) -> Flow:
     shapes = _Shapes(found, inputs)
     stages = tuple(_stage(node, found, shapes) for node in found.costed)
     made = dict.fromkeys((*inputs, *(name for stage in stages for name in stage.makes)))
-    values = {name: _value(name, found, shapes) for name in made}
+    wide = {name for stage in stages if _is_wide(stage) for name in stage.makes}
+    values = {name: _value(name, found, shapes, ROWS if name in wide else _ORDERS) for name in made}
     ends = tuple(dict.fromkeys(name for v in model.graph.output if (name := found.root(v.name)) in values))
     # An input comes as it is, and is put into blocks as it is read. An output that is shuffled goes as it is, all of it
     # at once.
@@ -129,13 +133,17 @@ def _stage(node: onnx.NodeProto, values: Values, shapes: _Shapes) -> Stage:
     )
 
 
-def _value(name: str, values: Values, shapes: _Shapes) -> Value:
+def _is_wide(stage: Stage) -> bool:
+    return stage.op_type in ("MatMul", "Gemm") and stage.weight_bytes >= _WIDE
+
+
+def _value(name: str, values: Values, shapes: _Shapes, copies: int) -> Value:
     batch, rows, columns, channels = shapes[name]
     elements = batch * rows * columns * _up(channels, _CHANNELS)
     if rows > 1 and columns > 1:
         elements = batch * _up(rows, ROWS) * _up(columns, _COLUMNS) * _up(channels, _CHANNELS)
     elif rows > 1 and len(values.shape(name)) == 3:
-        elements *= _ORDERS
+        elements *= copies
     return Value(name, values.bytes(name), math.ceil(elements * values.bits(name) / 8), max(1, rows))
 
 

@@ -12,6 +12,7 @@ from anfbuild.errors import StepError
 from anfbuild.report import summary, verdict
 from anfbuild.report.html import html
 from anfbuild.report.results import results
+from anfbuild.report.words import gates_sentence
 
 HOSTILE = "<script>alert('x')</script>\"&"
 VOID = {"meta"}
@@ -185,4 +186,5 @@ def test_a_missed_memory_gate_names_what_holds_it(parts: dict[str, Any]) -> None
     assert (gate["value"], gate["passed"]) == (60.0, False)
     assert "memory_mb is 60 MB, at most 50 MB; skip: 2.00 MB held" in gates_sentence(document)
     (held,) = results(**{**parts, "gates": {"memory_mb": {"max": 61}}})["gates"]
-    assert held["passed"] and "suspects" not in held
+    assert held["passed"]
+    assert "suspects" not in held

@@ -61,7 +61,7 @@ def test_blocks_part_the_nodes_keep_to_the_vtcm_and_never_move_more_than_nodes_a
 @given(flows(), st.floats(0.01, 8))
 def test_a_part_is_written_once_and_read_back_only_after_it(shape: Flow, megabytes: float):
     room = megabytes * MB
-    moved = follow(shape, tiles(shape, cuts(shape, room), room), room)
+    moved = follow(shape, tiles(shape, room), room)
     for name, written in moved.spilled.items():
         assert 0 < written <= shape.values[name].padded
     for name in set(moved.filled) - set(shape.inputs):
@@ -75,7 +75,7 @@ def test_a_part_is_written_once_and_read_back_only_after_it(shape: Flow, megabyt
 def test_every_tile_is_computed_once_and_after_what_it_reads(shape: Flow, megabytes: float):
     room = megabytes * MB
     there = {(name, part) for name in shape.inputs for part in range(1000)}
-    for tile in tiles(shape, cuts(shape, room), room):
+    for tile in tiles(shape, room):
         assert set(tile.uses) <= there
         assert not set(tile.makes) & there
         there |= set(tile.makes)
@@ -165,4 +165,4 @@ def test_more_memory_never_moves_more(megabytes: int):
 def test_work_grows_with_the_nodes_not_with_their_square():
     few, many = (flow(_convolutions(8, 16, count)) for count in (100, 400))
     room = 8 * MB * SHARE
-    assert len(tiles(many, cuts(many, room), room)) == 4 * len(tiles(few, cuts(few, room), room))
+    assert len(tiles(many, room)) == 4 * len(tiles(few, room))
