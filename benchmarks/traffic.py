@@ -3,7 +3,8 @@
 python benchmarks/traffic.py --cache FOLDER              the table; compiles what the folder does not hold (an hour)
 python benchmarks/traffic.py --cache FOLDER --graphs G   models of a folder too, weights made up where they lie outside
 
-The constants of `anfbuild.simulator.blocks` were chosen on the seeds of `TUNED`; those of `HELD` were looked at afterwards.
+The constants of `anfbuild.simulator.blocks` were chosen on the seeds of `TUNED`; those of `HELD` were looked at
+afterwards.
 """
 
 from __future__ import annotations

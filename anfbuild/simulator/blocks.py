@@ -1,11 +1,11 @@
 """Cuts a model into execution blocks: runs of nodes that are computed rows at a time, depth first, so that what lies
 between them never leaves the on-chip memory (VTCM).
 
-What goes to DRAM is found by computing the model tile by tile, depth first (`schedule`), and following what lies on chip
-(`residency`). Where a block ends is found by dynamic programming: whatever crosses a cut lies on chip whole, so that the
-cuts are where least does not fit (`cuts`); those that nothing is spilled across are none. A few constants, here and in
-`tiling`, were fitted to what Qualcomm's compiler reported of a zoo of seeded networks in int8, and judged by others:
-`benchmarks/traffic.py`.
+What goes to DRAM is found by computing the model tile by tile, depth first (`schedule`), and following what lies on
+chip (`residency`). Where a block ends is found by dynamic programming: whatever crosses a cut lies on chip whole, so
+that the cuts are where least does not fit (`cuts`); those that nothing is spilled across are none. A few constants,
+here and in `tiling`, were fitted to what Qualcomm's compiler reported of a zoo of seeded networks in int8, and judged
+by others: `benchmarks/traffic.py`.
 """
 
 from __future__ import annotations

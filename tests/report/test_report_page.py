@@ -184,7 +184,7 @@ def test_a_missed_memory_gate_names_what_holds_it(parts: dict[str, Any]) -> None
     document = results(**{**parts, "gates": {"memory_mb": {"max": 50}}})
     (gate,) = document["gates"]
     assert (gate["value"], gate["passed"]) == (60.0, False)
-    assert "memory_mb is 60 MB, at most 50 MB; skip: 2.00 MB held" in gates_sentence(document)
+    assert "memory_mb is 60, at most 50 MB; skip: 2.00 MB held" in gates_sentence(document)
     (held,) = results(**{**parts, "gates": {"memory_mb": {"max": 61}}})["gates"]
     assert held["passed"]
     assert "suspects" not in held
