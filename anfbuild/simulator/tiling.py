@@ -89,8 +89,9 @@ def flow(model: onnx.ModelProto) -> Flow:
     shuffled = {name for stage in stages if stage.op_type == "DepthToSpace" for name in stage.makes if name in ends}
     values |= {name: dataclasses.replace(values[name], padded=values[name].bytes) for name in (*inputs, *shuffled)}
     stages = tuple(_at_once(stage) if shuffled.intersection(stage.makes) else stage for stage in stages)
-    stored = {name for node in model.graph.node for name in node.input if found.is_constant(name)}
-    return Flow(stages, values, inputs, ends, sum(map(found.bytes, stored)))
+    folded = {name for node in model.graph.node if node.op_type != "Constant" for name in node.output}
+    read = {name for node in model.graph.node for name in node.input if found.is_constant(name)}
+    return Flow(stages, values, inputs, ends, sum(map(found.bytes, read - folded)))
 
 
 def _at_once(stage: Stage) -> Stage:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
 
 from anfbuild.qnn.features import Features
 from anfbuild.simulator.memory import CONSTANTS, heads, long_lived, memory, operations, peak_mb
-from anfbuild.simulator.tiling import Flow, Stage, Value, Window
+from anfbuild.simulator.tiling import Flow, Stage, Value, Window, flow
 
 
 def _flow() -> Flow:
@@ -65,3 +67,19 @@ def test_a_head_is_named_with_what_serves_it_alone():
 def test_one_output_is_no_head():
     shape = _flow()
     assert heads(Flow(shape.stages, shape.values, shape.inputs, ("y",))) == []
+
+
+def test_constants_count_once_as_they_are_stored():
+    weights = numpy_helper.from_array(np.zeros((4, 1000), np.int8), "w")
+    scale = [numpy_helper.from_array(np.array(1, kind), name) for name, kind in (("s", np.float32), ("z", np.int8))]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["w_dq"], name="dq"),
+        helper.make_node("MatMul", ["x", "w_dq"], ["y"], name="product"),
+    ]
+    values = [
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)]
+        for name, shape in (("x", [2, 4]), ("y", [2, 1000]))
+    ]
+    graph = helper.make_graph(nodes, "g", *values, [weights, *scale])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    assert flow(model).constant_bytes == 4000 + 2 + 1
