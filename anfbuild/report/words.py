@@ -129,7 +129,7 @@ def saving(results: Mapping[str, Any]) -> str:
         f"{figure(100 * group['saving'])} % stays on chip"
     )
     spilled = f", {figure(group['spill_mb'], 'MB')} does not fit and is spilled" if group["spill_mb"] else ""
-    doubt = "" if group["calibrated"] else "; not judged by the compiler in this precision"
+    doubt = "" if group["calibrated"] else "; take it for an order, it is not calibrated"
     return f"{text}{spilled}{doubt}."
 
 

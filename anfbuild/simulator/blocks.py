@@ -77,8 +77,8 @@ class TrafficModel:
     """Predicted DRAM bytes of one inference, and the blocks that they are of."""
 
     blocks: tuple[Block, ...]
-    calibrated: bool = True
-    """Whether the model was judged by the compiler's bytes in these precisions."""
+    judged: bool = True
+    """Whether the model was compared with the compiler's bytes in these precisions."""
 
     @property
     def fused(self) -> int:
@@ -94,6 +94,11 @@ class TrafficModel:
     def spilled(self) -> int:
         """Bytes written for want of room."""
         return sum(spill.written for block in self.blocks for spill in block.spills)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the bytes are near the compiler's: where something spills, they tell no more than the order."""
+        return self.judged and not self.spilled
 
     @property
     def saving(self) -> float | None:
@@ -127,7 +132,7 @@ def traffic_model(flow: Flow, vtcm_bytes: float, precisions: Sequence[str] = JUD
     moved = follow(flow, tiles(flow, room), room)
     joined = _joined(cuts(flow, room), lives, {lives.made[name] for name in moved.spilled})
     blocks = tuple(_block(flow, lives, moved, *ends) for ends in zip([0, *joined], joined, strict=False))
-    return TrafficModel(blocks, calibrated=set(precisions) == set(JUDGED))
+    return TrafficModel(blocks, judged=set(precisions) == set(JUDGED))
 
 
 def cuts(flow: Flow, room: float) -> list[int]:

@@ -166,3 +166,10 @@ def test_work_grows_with_the_nodes_not_with_their_square():
     few, many = (flow(_convolutions(8, 16, count)) for count in (100, 400))
     room = 8 * MB * SHARE
     assert len(tiles(many, room)) == 4 * len(tiles(few, room))
+
+
+def test_only_bytes_that_were_judged_and_do_not_spill_are_calibrated():
+    chain, skip = flow(_convolutions(32, 64, 3)), flow(_convolutions(32, 256, 4, skip=True))
+    assert traffic_model(chain, 8 * MB).calibrated
+    assert not traffic_model(chain, 8 * MB, ["w8a8", "w8a16"]).calibrated
+    assert not traffic_model(skip, 4 * MB).calibrated

@@ -28,7 +28,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "emulate": {"available": True, "agreement": {"reason": "there is nothing to compare"}},
     "evaluate": {**NO_SCORE, "reasons": {}},
     "simulate": {
-        **dict.fromkeys(("latency_ms", "traffic_model", "memory_mb"), {"reason": "there is nothing to cost"}),
+        **{name: {"reason": "there is nothing to cost"} for name in ("latency_ms", "traffic_model", "memory_mb")},
         "reasons": {},
         "notes": [],
     },
