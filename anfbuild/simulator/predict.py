@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import onnx
 
@@ -53,7 +54,7 @@ class Prediction:
     """The execution blocks and their DRAM bytes, as the model of blocks has them."""
     memory: Memory | None = None
 
-    def to_json(self, top: int = _TOP) -> dict[str, object]:
+    def to_json(self, top: int = _TOP) -> dict[str, Any]:
         """Plain values for results.json, with the `top` dearest nodes. Times in ms, rounded to 1 ns."""
         return {
             "latency_ms": {

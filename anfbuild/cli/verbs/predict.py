@@ -77,7 +77,9 @@ def _row(found: Cost, chip: Chip, mode: str) -> dict[str, Any]:
     predicted = simulator.predict(onnx.load_from_string(found.model), chip.values, mode, features=features)
     notes = list(predicted.notes)
     written = predicted.to_json(top=_TOP)
-    reasons = predicted.memory.reasons() if predicted.memory else {}
+    memory, traffic = written["memory_mb"], written["traffic_model"]
+    unknown = predicted.memory.reasons() if predicted.memory else {}
+    reasons = {place: why for why in unknown.values() for place in ("/memory_mb", "/memory/peak")}
     if found.why_not is not None:
         notes.append(f"a structural estimate: {found.why_not}")
         reasons["/dram_mb"] = notes[-1]
@@ -93,8 +95,10 @@ def _row(found: Cost, chip: Chip, mode: str) -> dict[str, Any]:
         "energy_mj": None if forecast is None else round(forecast.energy.total, 6),
         "energy": None if forecast is None else forecast.to_json(),
         "dram_mb": None if features is None else round((features.dram_read + features.dram_write) / 1e6, 6),
-        "memory_mb": written["memory_mb"],
-        "blocks": written["traffic_model"],
+        "memory_mb": memory["peak"],
+        "memory": memory,
+        "blocks": len(traffic["blocks"]),
+        "traffic_model": traffic,
         "calibrated": predicted.calibrated and compiled is not None,
         "source": "predicted",
         "compiled": compiled is not None,
