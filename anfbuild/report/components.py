@@ -17,14 +17,20 @@ from anfbuild.report.results import INFINITE, NAN, Limits, explain_nulls, result
 from anfbuild.report.words import one_or_all
 
 GROUPS = (
-    "quantization", "placement", "accuracy", "agreement", "traffic", "latency_ms", "package", "calibration",
+    "quantization", "placement", "accuracy", "agreement", "traffic", "traffic_model", "latency_ms", "memory_mb",
+    "package", "calibration",
 )  # fmt: skip
 """What results.json has of each component."""
 
 _WORST = {"accuracy": "drop_abs", "agreement": "rms_lsb"}
 """Group that does not add up -> the figure that says which component is the worst; more is worse."""
 
-_ADDED: dict[str, Callable[[Sequence[Any]], Any]] = {"partitions": max, "calibrated": all}
+_ADDED: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "partitions": max,
+    "calibrated": all,
+    "blocks": lambda lists: [block for each in lists for block in each],
+    "suspects": lambda lists: [suspect for each in lists for suspect in each],
+}
 """How figures come together that are no sums: a model's own pieces are what a gate means."""
 
 _NOT_FINITE = "the figure is not a finite number"
@@ -68,7 +74,9 @@ def join(
         accuracy=_shown(worst["accuracy"], "accuracy", documents, reasons),
         agreement=_shown(worst["agreement"], "agreement", documents, reasons),
         traffic=_total("traffic", documents, reasons),
+        traffic_model=_saved(_total("traffic_model", documents, reasons)),
         latency_ms=_total("latency_ms", documents, reasons),
+        memory_mb=_total("memory_mb", documents, reasons),
         package=package,
         calibration={
             "samples": min(calibration["samples"] for calibration in calibrations),
@@ -127,10 +135,17 @@ def _total(group: str, documents: Mapping[str, Mapping[str, Any]], reasons: dict
         if None in values:
             name = list(own)[values.index(None)]
             reasons[f"/{group}/{figure}"] = f"{name}: {documents[name]['reasons'][f'/{group}/{figure}']}"
-        elif isinstance(values[0], list):
+        elif isinstance(values[0], list) and figure not in _ADDED:
             total[figure] = [sum(ends) for ends in zip(*values, strict=True)]
         else:
             total[figure] = _ADDED.get(figure, sum)(values)
+    return total
+
+
+def _saved(total: dict[str, Any]) -> dict[str, Any]:
+    """The total with the saving of all, which is no sum."""
+    if total.get("unfused_mb") and total.get("fused_mb") is not None:
+        total["saving"] = 1 - total["fused_mb"] / total["unfused_mb"]
     return total
 
 

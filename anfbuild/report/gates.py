@@ -27,6 +27,7 @@ GATES: dict[str, Gate] = {
     "cpu_nodes": Gate("/placement/cpu", "nodes", "nodes left to the CPU"),
     "htp_macs": Gate("/placement/share/macs/htp", "", "share of the multiply-accumulates that runs on the HTP, 0..1"),
     "latency_ms": Gate("/latency_ms/total", "ms", "time of one inference"),
+    "memory_mb": Gate("/memory_mb/peak", "MB", "memory that the process takes at its peak, 10^6 bytes"),
     "partitions": Gate("/placement/partitions", "", "parts that the graph falls into on the HTP"),
     "spill_mb": Gate("/traffic/spill_mb", "MB", "bytes spilled from VTCM to DRAM in one inference, 10^6"),
 }
@@ -45,6 +46,8 @@ class Verdict(TypedDict):
     """None: not judged, for `reason`."""
     source: str | None
     reason: NotRequired[str]
+    suspects: NotRequired[list[str]]
+    """Of a limit that is missed: what to look at first."""
 
 
 def gate_name(gate: Mapping[str, Any]) -> str:
@@ -110,6 +113,9 @@ def _verdict(results: Mapping[str, Any], name: str, direction: str, limit: float
     else:
         # Comparisons with NaN are false: it passes no limit.
         verdict["passed"] = value >= limit if direction == "min" else value <= limit
+        suspects = at(results, f"/{group}/suspects")
+        if suspects and not verdict["passed"]:
+            verdict["suspects"] = list(suspects)
     return verdict
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from anfbuild.report.components import Component
 from anfbuild.report.gates import gate_name
 from anfbuild.report.results import validate
-from anfbuild.report.words import SOURCES, figure, interval, value_and_limit, verdict
+from anfbuild.report.words import SOURCES, figure, interval, saving, value_and_limit, verdict
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --line: #d1d9e0; --paper: #fff; --good: #1a7f37;
@@ -87,6 +87,8 @@ def _groups(results: Mapping[str, Any], placement: Sequence[Mapping[str, Any]]) 
         ("Placement", _unknown(results, "placement") or _placement(results, placement)),
         ("Latency", _unknown(results, "latency_ms") or _latency(results)),
         ("DRAM traffic of one inference", _unknown(results, "traffic") or _figures(results, "traffic")),
+        ("Execution blocks", _unknown(results, "traffic_model") or _blocks(results)),
+        ("Memory", _unknown(results, "memory_mb") or _memory(results)),
     ]
 
 
@@ -159,6 +161,45 @@ def _figures(results: Mapping[str, Any], name: str) -> str:
         if key in group
     ]
     return _table(("figure", "value"), rows) + (_source(group) if "source" in group else "")
+
+
+_BLOCK = {
+    "nodes": "nodes",
+    "weights_mb": "weights, MB",
+    "unfused_mb": "node by node, MB",
+    "fused_mb": "fused, MB",
+    "spill_mb": "of it spilled, MB",
+    "vtcm_mb": "most on chip, MB",
+}
+_MOST_BLOCKS = 40
+
+
+def _blocks(results: Mapping[str, Any]) -> str:
+    group = results["traffic_model"]
+    rows = [
+        (
+            f"<code>{escape(block['first'])}</code> to <code>{escape(block['last'])}</code>",
+            *(escape(figure(block[key])) for key in _BLOCK),
+        )
+        for block in group["blocks"] or ()
+    ]
+    rest = f"<p class=source>And {len(rows) - _MOST_BLOCKS} more.</p>" if len(rows) > _MOST_BLOCKS else ""
+    table = _table(("block", *_BLOCK.values()), rows[:_MOST_BLOCKS], range(1, len(_BLOCK) + 1)) if rows else ""
+    return f"<p>{escape(saving(results))}</p>{table}{rest}{_source(group)}"
+
+
+def _memory(results: Mapping[str, Any]) -> str:
+    group = results["memory_mb"]
+    names = {
+        "weights": "weights",
+        "spill": "room for spills",
+        "io": "inputs and outputs",
+        "peak": "the process at its peak",
+    }
+    rows = [(name, _cell(results, f"/memory_mb/{key}", group[key], "MB")) for key, name in names.items()]
+    suspects = "".join(f"<li>{escape(suspect)}</li>" for suspect in group["suspects"] or ())
+    longest = f"<p>What holds most for longest, and outputs that may be cut:</p><ul>{suspects}</ul>" if suspects else ""
+    return _table(("part", "size"), rows) + longest + _source(group)
 
 
 def _gates(gates: Sequence[Mapping[str, Any]]) -> str:

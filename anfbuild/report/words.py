@@ -52,10 +52,12 @@ def one_or_all(names: Sequence[str]) -> str:
 
 
 def verdict(results: Mapping[str, Any]) -> list[str]:
-    """What the results mean, one sentence or two a subject: gates, latency, accuracy, agreement, placement, data."""
+    """What the results mean, one sentence or two a subject: gates, latency, traffic, accuracy, agreement,
+    placement, data."""
     return [
         gates_sentence(results),
         _latency(results),
+        saving(results),
         _worst(results, "accuracy") + _accuracy(results),
         _worst(results, "agreement") + _agreement(results),
         _placement(results),
@@ -81,7 +83,8 @@ def gates_sentence(results: Mapping[str, Any]) -> str:
 
 def gate_text(gate: Mapping[str, Any]) -> str:
     """Such as "latency_ms is 31.2 ms, at most 25 ms"."""
-    return f"{gate_name(gate)} is {value_and_limit(gate)}"
+    suspects = "".join(f"; {suspect}" for suspect in gate.get("suspects", ()))
+    return f"{gate_name(gate)} is {value_and_limit(gate)}{suspects}"
 
 
 def value_and_limit(gate: Mapping[str, Any]) -> str:
@@ -112,6 +115,22 @@ def _latency(results: Mapping[str, Any]) -> str:
     if not group["calibrated"]:
         return f"{text}. No measurement of this chip stands behind the figure: it is not calibrated."
     return f"{text}. The cost model is fitted to measurements of this chip; no device ran this model."
+
+
+def saving(results: Mapping[str, Any]) -> str:
+    """What the execution blocks keep on chip."""
+    group = results["traffic_model"]
+    if group["saving"] is None:
+        return f"What fusion saves of the DRAM traffic is not known: {why(results, '/traffic_model/saving')}."
+    fused, unfused = (figure(group[key], "MB") for key in ("fused_mb", "unfused_mb"))
+    text = (
+        f"One inference, in {counted(len(group['blocks']), 'execution block')}, is predicted to move "
+        f"{fused} to and from DRAM against {unfused} node by node: "
+        f"{figure(100 * group['saving'])} % stays on chip"
+    )
+    spilled = f", {figure(group['spill_mb'], 'MB')} does not fit and is spilled" if group["spill_mb"] else ""
+    doubt = "" if group["calibrated"] else "; take it for an order, it is not calibrated"
+    return f"{text}{spilled}{doubt}."
 
 
 def _accuracy(results: Mapping[str, Any]) -> str:

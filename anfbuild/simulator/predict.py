@@ -5,18 +5,22 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import onnx
 
 from anfbuild.errors import StepError
 from anfbuild.qnn.features import Features
+from anfbuild.simulator.blocks import TrafficModel, traffic_model
 from anfbuild.simulator.compiled import NEVER_FITTED, latency_ms
 from anfbuild.simulator.compiled import RESIDUAL90 as COMPILED90
 from anfbuild.simulator.energy import Activity
 from anfbuild.simulator.forecast import Forecast, forecast
+from anfbuild.simulator.memory import Memory, memory
 from anfbuild.simulator.modes import Mode, mode_of
 from anfbuild.simulator.rates import Rates, read_rates
 from anfbuild.simulator.roofline import RESIDUAL90, NodeCost, nearest_precision, node_cost
+from anfbuild.simulator.tiling import flow
 from anfbuild.simulator.work import Work, workload
 
 _REASONS = {
@@ -24,7 +28,6 @@ _REASONS = {
     "/latency_ms/preprocess": "runs on the device's CPU, for which the cost model has no rates",
     "/latency_ms/gpu": "the cost model knows the HTP only",
     "/latency_ms/cpu": "the cost model knows the HTP only",
-    "/traffic_model": "the cost model does not follow which values stay on chip; see traffic, the compiler's count",
 }
 
 
@@ -46,8 +49,11 @@ class Prediction:
     """Why it is not calibrated, and what else bends the figure."""
     forecast: Forecast | None = None
     """Energy and heat; None where the compiler's DRAM traffic is not known."""
+    traffic_model: TrafficModel | None = None
+    """The execution blocks and their DRAM bytes, as the model of blocks has them."""
+    memory: Memory | None = None
 
-    def to_json(self, top: int | None = None) -> dict[str, object]:
+    def to_json(self, top: int | None = None) -> dict[str, Any]:
         """Plain values for results.json, with the `top` dearest nodes, or all. Times in ms, rounded to 1 ns."""
         return {
             "latency_ms": {
@@ -61,7 +67,8 @@ class Prediction:
                 "source": "predicted",
                 "calibrated": self.calibrated,
             },
-            "traffic_model": None,
+            "traffic_model": None if self.traffic_model is None else self.traffic_model.to_json(),
+            "memory_mb": None if self.memory is None else self.memory.to_json(),
             "nodes": [
                 {
                     "name": cost.work.name,
@@ -75,7 +82,11 @@ class Prediction:
             ],
             "unlisted": list(self.unlisted),
             "notes": list(self.notes),
-            "reasons": dict(_REASONS),
+            "reasons": {
+                **_REASONS,
+                **(self.memory.reasons() if self.memory else {}),
+                **(self.traffic_model.reasons() if self.traffic_model else {}),
+            },
         }
 
 
@@ -117,6 +128,8 @@ def predict(
     if not rates.fitted:
         low, high = low / NEVER_FITTED, high * NEVER_FITTED
     dram = _dram_bytes(features, traffic)
+    stages = flow(model)
+    blocks = traffic_model(stages, rates.vtcm_bytes / 1e6 * 2**20, precisions)
     return Prediction(
         total_ms=ms,
         interval90=(ms * low * mode.low / mode.likely, ms * high * mode.high / mode.likely),
@@ -125,7 +138,15 @@ def predict(
         unlisted=tuple(unlisted),
         notes=tuple(doubts),
         forecast=None if dram is None else forecast(_activity(works, dram), ms, performance_mode),
+        traffic_model=blocks,
+        memory=memory(stages, _spilled_bytes(blocks, traffic), features, str(target.get("soc"))),
     )
+
+
+def _spilled_bytes(blocks: TrafficModel, traffic: Mapping[str, float | None] | None) -> int:
+    """The compiler's count where it has one."""
+    counted = (traffic or {}).get("spill_mb")
+    return blocks.spilled if counted is None else round(counted * 1e6)
 
 
 def _dram_bytes(features: Features | None, traffic: Mapping[str, float | None] | None) -> float | None:

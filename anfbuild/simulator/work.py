@@ -60,12 +60,12 @@ def workload(model: onnx.ModelProto) -> list[Work]:
     kind (the two branches of SiLU, the five nodes of GELU), made by a node that costs something.
     Raises StepError where a shape cannot be found.
     """
-    values = _Values(model)
+    values = Values(model)
     macs = node_macs(model)
     return [_work(node, values, macs) for node in values.costed]
 
 
-class _Values:
+class Values:
     """Which values are constants, which are other names of the same bytes, and how wide each is."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
@@ -92,7 +92,12 @@ class _Values:
         read = (self._roots.get(name, name) for name in node.input if name and name not in self._constant_bits)
         return list(dict.fromkeys(read))
 
+    def root(self, name: str) -> str:
+        """The name of the bytes that `name` is a name of."""
+        return self._roots.get(name, name)
+
     def constants(self, node: onnx.NodeProto) -> list[str]:
+        """The distinct constants that a node reads."""
         return [name for name in dict.fromkeys(node.input) if name in self._constant_bits]
 
     def is_constant(self, name: str) -> bool:
@@ -157,7 +162,7 @@ class _Values:
         return _BITS.get(kind, _WORD_BITS)
 
 
-def _work(node: onnx.NodeProto, values: _Values, macs: Mapping[str, int]) -> Work:
+def _work(node: onnx.NodeProto, values: Values, macs: Mapping[str, int]) -> Work:
     listed = kind_of(node.op_type, node.domain)
     kind = listed or Kind.MOVEMENT
     products = macs[node.name] if kind is Kind.MATRIX else 0
@@ -187,7 +192,7 @@ def _work(node: onnx.NodeProto, values: _Values, macs: Mapping[str, int]) -> Wor
     )
 
 
-def _channels(node: onnx.NodeProto, values: _Values) -> tuple[int, int, int]:
+def _channels(node: onnx.NodeProto, values: Values) -> tuple[int, int, int]:
     """Groups of a convolution, and the input and output channels of one."""
     groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
     first, second = values.shape(node.input[1])[:2]
@@ -204,7 +209,7 @@ def _padded_channels(groups: int, inputs: int, outputs: int) -> int:
     return min(apart, dense)
 
 
-def _precision(node: onnx.NodeProto, values: _Values) -> str:
+def _precision(node: onnx.NodeProto, values: Values) -> str:
     operands = node.input[:2]
     activations = [name for name in operands if not values.is_constant(name)]
     if not all(values.is_encoded(name) for name in activations):

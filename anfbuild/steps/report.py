@@ -57,7 +57,9 @@ def report(job: Job[Report]) -> None:
         traffic=_traffic(prepared),
         agreement=part["emulate"]["agreement"] if prepared["available"] else part["emulate"],
         accuracy=part["evaluate"],
+        traffic_model=part["simulate"]["traffic_model"],
         latency_ms=part["simulate"]["latency_ms"],
+        memory_mb=part["simulate"]["memory_mb"],
         package=size_and_digest(job.inputs["package"] / "package.anf"),
         calibration={
             "samples": part["calibrate"]["samples"],

@@ -13,6 +13,7 @@ from anfbuild.steps.files import read_json, write_json
 class Simulate:
     """The chip's rates and the performance mode."""
 
+    soc: str = at("target.soc")
     vtcm_mb: int = at("target.vtcm_mb")
     rates: dict[str, Any] = at("target.rates")
     mode: str = at("performance.mode")
@@ -20,7 +21,7 @@ class Simulate:
 
 @step(needs=("quantize", "prepare"), config=Simulate)
 def simulate(job: Job[Simulate]) -> None:
-    """Predict the latency on the target."""
+    """Predict latency, DRAM traffic and memory on the target."""
     from anfbuild import simulator
     from anfbuild.graph import load
     from anfbuild.qnn.features import Features
@@ -30,7 +31,7 @@ def simulate(job: Job[Simulate]) -> None:
     features = prepared.get("features")
     prediction = simulator.predict(
         load(job.inputs["quantize"] / "model.onnx"),
-        {"vtcm_mb": config.vtcm_mb, "rates": config.rates},
+        {"soc": config.soc, "vtcm_mb": config.vtcm_mb, "rates": config.rates},
         config.mode,
         prepared.get("traffic_mb"),
         None if features is None else Features.from_json(features),

@@ -63,7 +63,9 @@ def test_a_table_of_chips_and_schemes(capsys: pytest.CaptureFixture[str]) -> Non
         assert row["interval90"][0] < row["latency_ms"] < row["interval90"][1]
         assert not row["calibrated"]
         assert [node["name"] for node in row["nodes"]] == ["conv"]
-        for key in ("dram_mb", "energy_mj", "memory_mb", "blocks"):
+        assert row["blocks"] == len(row["traffic_model"]["blocks"]) == 1
+        assert row["memory"]["weights"] > 0
+        for key in ("dram_mb", "energy_mj", "memory_mb"):
             assert row[key] is None
             assert row["reasons"][f"/{key}"]
 
@@ -76,11 +78,12 @@ def test_a_compile_tells_traffic_and_is_kept(capsys: pytest.CaptureFixture[str])
     assert row["calibrated"]
     assert row["dram_mb"] > 0
     assert row["energy_mj"] > 0
-    assert not {"/dram_mb", "/energy_mj"} & set(row["reasons"])
+    assert row["memory_mb"] == row["memory"]["peak"] > row["memory"]["weights"]
+    assert not {"/dram_mb", "/energy_mj", "/memory_mb"} & set(row["reasons"])
     assert main(["predict", "net.onnx"]) == 0
     text = capsys.readouterr().out
     assert "lower      cached" in text
-    assert "memory MB: the cost model does not follow memory yet" in text
+    assert "memory MB" in text
     assert [row["latency_ms"]] == [again["latency_ms"] for again in predicted(capsys, "net.onnx")]
 
 

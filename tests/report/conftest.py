@@ -45,6 +45,35 @@ def parts() -> dict[str, Any]:
         },
         "agreement": {"between": "emulator and CPU QDQ", "tensor": "heat", "sqnr_db": 38.2, "rms_lsb": 2, "max_lsb": 7},
         "traffic": {"dram_read_mb": 26.4, "dram_write_mb": 3.1, "spill_mb": 1.0, "fill_mb": 1.0},
+        "traffic_model": {
+            "fused_mb": 30.0,
+            "unfused_mb": 90.0,
+            "spill_mb": 1.0,
+            "saving": 2 / 3,
+            "blocks": [
+                {
+                    "nodes": 2,
+                    "first": "conv",
+                    "last": "relu",
+                    "inputs_mb": 1.0,
+                    "outputs_mb": 2.0,
+                    "weights_mb": 0.5,
+                    "fused_mb": 30.0,
+                    "unfused_mb": 90.0,
+                    "vtcm_mb": 7.0,
+                    "spill_mb": 1.0,
+                }
+            ],
+            "calibrated": True,
+        },
+        "memory_mb": {
+            "weights": 9.0,
+            "spill": 1.0,
+            "io": 3.0,
+            "peak": 60.0,
+            "suspects": ["skip: 2.00 MB held from node <a> to node b, over 9 nodes"],
+            "calibrated": True,
+        },
         "latency_ms": {
             "total": 12.3,
             "htp": 10.0,
@@ -72,6 +101,7 @@ def bare_parts(parts: dict[str, Any]) -> dict[str, Any]:
         "agreement": NO_COMPILER,
         "traffic": NO_COMPILER,
         "accuracy": {**accuracy, "reason": NO_COMPILER["reason"]},
+        "memory_mb": {**parts["memory_mb"], "peak": None, "reason": "there was no compile to count"},
         "latency_ms": {"reason": "there is no placement to cost"},
         "versions": [{"part": "qnn", "required": ">=2.51", "found": None, "verified": None, **NO_COMPILER}],
         "gates": {**parts["gates"], "agreement_lsb": {"max": 16}},

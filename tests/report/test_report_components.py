@@ -65,6 +65,10 @@ def test_totals_and_the_worst(parts: dict[str, Any], other: dict[str, Any]) -> N
     assert document["components"]["right"]["placement"]["unlisted"] == ["b"]
     assert (document["accuracy"]["component"], document["accuracy"]["drop_abs"]) == ("right", 0.077)
     assert document["agreement"]["component"] == "left"
+    assert document["traffic_model"]["unfused_mb"] == 180.0
+    assert document["traffic_model"]["saving"] == pytest.approx(2 / 3)
+    assert len(document["traffic_model"]["blocks"]) == len(document["memory_mb"]["suspects"]) == 2
+    assert document["memory_mb"]["peak"] == 120.0
     assert document["package"] == PACKAGE
     assert document["quantization"] == "int8_per_channel+a16w8"
     told = document["calibration"]
@@ -75,7 +79,8 @@ def test_totals_and_the_worst(parts: dict[str, Any], other: dict[str, Any]) -> N
     )
     assert document["components"]["left"]["accuracy"]["drop_abs"] == 0.027
     assert set(document["components"]["right"]) == {
-        *("quantization", "placement", "accuracy", "agreement", "traffic", "latency_ms", "package", "calibration"),
+        *("quantization", "placement", "accuracy", "agreement", "traffic", "traffic_model", "latency_ms", "memory_mb"),
+        *("package", "calibration"),
     }
 
 

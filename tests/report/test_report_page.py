@@ -12,6 +12,7 @@ from anfbuild.errors import StepError
 from anfbuild.report import summary, verdict
 from anfbuild.report.html import html
 from anfbuild.report.results import results
+from anfbuild.report.words import gates_sentence
 
 HOSTILE = "<script>alert('x')</script>\"&"
 VOID = {"meta"}
@@ -192,3 +193,20 @@ def test_rows_of_a_bare_host(bare_parts: dict[str, Any]) -> None:
     assert table["latency"] == "not known: there is no placement to cost"
     assert table["gate agreement_lsb"] == "not judged: onnxruntime-qnn has no wheel for macOS"
     assert "None" not in str(table)
+
+
+def test_the_page_says_what_fusion_saves_and_what_holds_memory(parts: dict[str, Any]) -> None:
+    page = html(results(**parts))
+    assert "30 MB to and from DRAM against 90 MB node by node: 66.67 % stays on chip, 1 MB does not fit" in page
+    assert "<code>conv</code> to <code>relu</code>" in page
+    assert "skip: 2.00 MB held from node &lt;a&gt; to node b, over 9 nodes" in page
+
+
+def test_a_missed_memory_gate_names_what_holds_it(parts: dict[str, Any]) -> None:
+    document = results(**{**parts, "gates": {"memory_mb": {"max": 50}}})
+    (gate,) = document["gates"]
+    assert (gate["value"], gate["passed"]) == (60.0, False)
+    assert "memory_mb is 60, at most 50 MB; skip: 2.00 MB held" in gates_sentence(document)
+    (held,) = results(**{**parts, "gates": {"memory_mb": {"max": 61}}})["gates"]
+    assert held["passed"]
+    assert "suspects" not in held

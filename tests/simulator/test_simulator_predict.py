@@ -61,6 +61,7 @@ def test_json_gives_every_null_a_reason():
     assert latency["source"] == "predicted"
     assert latency["total"] == latency["htp"] > 0
     nulls = {f"/latency_ms/{key}" for key, value in latency.items() if value is None}
+    nulls |= {f"/memory_mb/{key}" for key, value in document["memory_mb"].items() if value is None}
     nulls |= {f"/{key}" for key, value in document.items() if value is None}
     assert nulls == set(document["reasons"])
     assert set(document["nodes"][0]) == {"name", "op_type", "macs", "bytes", "ms", "bound"}

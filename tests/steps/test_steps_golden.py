@@ -74,7 +74,7 @@ GOLDEN: dict[str, set[str]] = {
     "quantization.scheme": {"quantize", "place", "diagnose", "report"},
     "calibration.estimator": {"quantize", "report"},
     "calibration.percentile": {"quantize"},
-    "target.soc": {"place", "package", "report"},
+    "target.soc": {"simulate", "place", "package", "report"},
     "target.name": {"package", "report"},
     "target.soc_model": CHIP | {"place"},
     "target.arch": CHIP,

@@ -31,7 +31,11 @@ PARTS: dict[str, dict[str, Any]] = {
     },
     "emulate": {"available": True, "agreement": {"reason": "there is nothing to compare"}},
     "evaluate": {**NO_SCORE, "reasons": {}},
-    "simulate": {"latency_ms": {"reason": "there is nothing to cost"}, "reasons": {}, "notes": []},
+    "simulate": {
+        **{name: {"reason": "there is nothing to cost"} for name in ("latency_ms", "traffic_model", "memory_mb")},
+        "reasons": {},
+        "notes": [],
+    },
 }
 
 

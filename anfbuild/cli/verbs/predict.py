@@ -17,8 +17,6 @@ from anfbuild.engine.run import Event
 from anfbuild.errors import RecipeError
 
 _KEYS = ("target", "quantization", "performance")
-_NO_MEMORY = "the cost model does not follow memory yet"
-_NO_BLOCKS = "the cost model sees one block, on the HTP"
 _NO_ENERGY = "energy is mostly DRAM traffic, which only the compiler tells"
 _TOP = 10
 """Nodes of a prediction, the dearest first."""
@@ -78,7 +76,10 @@ def _row(found: Cost, chip: Chip, mode: str) -> dict[str, Any]:
     features = None if compiled is None else Features.from_json(compiled["features"])
     predicted = simulator.predict(onnx.load_from_string(found.model), chip.values, mode, features=features)
     notes = list(predicted.notes)
-    reasons = {"/memory_mb": _NO_MEMORY, "/blocks": _NO_BLOCKS}
+    written = predicted.to_json(top=_TOP)
+    memory, traffic = written["memory_mb"], written["traffic_model"]
+    unknown = predicted.memory.reasons() if predicted.memory else {}
+    reasons = {place: why for why in unknown.values() for place in ("/memory_mb", "/memory/peak")}
     if found.why_not is not None:
         notes.append(f"a structural estimate: {found.why_not}")
         reasons["/dram_mb"] = notes[-1]
@@ -94,12 +95,14 @@ def _row(found: Cost, chip: Chip, mode: str) -> dict[str, Any]:
         "energy_mj": None if forecast is None else round(forecast.energy.total, 6),
         "energy": None if forecast is None else forecast.to_json(),
         "dram_mb": None if features is None else round((features.dram_read + features.dram_write) / 1e6, 6),
-        "memory_mb": None,
-        "blocks": None,
+        "memory_mb": memory["peak"],
+        "memory": memory,
+        "blocks": len(traffic["blocks"]),
+        "traffic_model": traffic,
         "calibrated": predicted.calibrated and compiled is not None,
         "source": "predicted",
         "compiled": compiled is not None,
-        "nodes": predicted.to_json(top=_TOP)["nodes"],
+        "nodes": written["nodes"],
         "operations": [
             {"name": name, "count": count, "reference_ms": round(ms, 6)}
             for name, count, ms in (compiled["operations"][:_TOP] if compiled else [])
