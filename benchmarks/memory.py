@@ -14,8 +14,6 @@ from fidelity import CHIPS, DATA
 
 from anfbuild.simulator.memory import CONSTANTS, ELSEWHERE
 
-_WORKS = ("all_starts", "all_vector_ops", "all_dma_ops")
-
 
 class Row(NamedTuple):
     """A measurement: MB, and what the peak is predicted from."""
@@ -25,7 +23,7 @@ class Row(NamedTuple):
     precision: str
     peak_mb: float
     weights_mb: float
-    operations: int
+    entries: int
 
 
 def load() -> list[Row]:
@@ -41,7 +39,7 @@ def load() -> list[Row]:
             rows.append(
                 Row(
                     *(CHIPS[row["chipset"]], row["family"], row["precision"], float(row["peak_mem_mb"])),
-                    *(weights[row["model"]] * width / 1e6, sum(int(found[name]) for name in _WORKS)),
+                    *(weights[row["model"]] * width / 1e6, int(found["entries"])),
                 )
             )
     return rows
@@ -67,7 +65,7 @@ def fit(rows: Sequence[Row]) -> np.ndarray:
 
 
 def _works(rows: Sequence[Row]) -> np.ndarray:
-    return np.array([(1.0, row.weights_mb, row.operations / 1e3) for row in rows])
+    return np.array([(1.0, row.weights_mb, row.entries / 1e3) for row in rows])
 
 
 def cross_validate(rows: Sequence[Row]) -> np.ndarray:
@@ -90,7 +88,7 @@ def table(rows: Sequence[Row], ratios: np.ndarray) -> None:
 
 def main() -> None:
     rows = load()
-    print(f"{'chip':10} {'rows':>5} {'median':>7} {'p90':>7}   process MB, copies, KB an operation: fitted, shipped")
+    print(f"{'chip':10} {'rows':>5} {'median':>7} {'p90':>7}   process MB, copies, KB an entry: fitted, shipped")
     judged: list[Row] = []
     ratios: list[float] = []
     for chip in sorted(CONSTANTS):

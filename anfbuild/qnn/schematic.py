@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from anfbuild.errors import StepError
 
 _BANDWIDTH = ("bandwidth_information = [", "]")
-_OPS = ("opdesc_map ={", "} # end of opdesc")
+RUN_LIST = ("opdesc_map ={", "} # end of opdesc")
 _ENTRY = re.compile(
     r'\{"opid" : (0x[0-9a-f]+) , "dram_read": ([0-9]{1,18}) , "dram_write": ([0-9]{1,18}) , '
-    r'"vtcm_read": [0-9]{1,18} , "vtcm_write": [0-9]{1,18}, "is_dma": [01]\}'
+    r'"vtcm_read": ([0-9]{1,18}) , "vtcm_write": ([0-9]{1,18}), "is_dma": [01]\}'
 )
 _MOVE = re.compile(r'opdesc\( (0x[0-9a-f]+), "@(Spill|Fill)"')
 
@@ -35,18 +36,33 @@ class Traffic:
         )
 
 
+class Moved(NamedTuple):
+    """Bytes that one HTP op moves in an inference."""
+
+    dram_read: int
+    dram_write: int
+    vtcm_read: int
+    vtcm_write: int
+
+
 def read(text: str) -> Traffic:
     """The DRAM traffic of one graph's schematic. Raises StepError that names the section it cannot read."""
-    moved = section(text, _BANDWIDTH)
-    entries = _ENTRY.findall(moved)
-    if len(entries) != moved.count("{"):
-        raise StepError("the compiler's schematic has an entry of another form in section 'bandwidth_information'")
-    kinds = {int(op, 16): kind for op, kind in _MOVE.findall(section(text, _OPS))}
+    moves = moved(text)
+    kinds = {int(op, 16): kind for op, kind in _MOVE.findall(section(text, RUN_LIST))}
     total = Traffic(0, 0, 0, 0)
-    for op, dram_read, dram_write in entries:
-        kind, came, went = kinds.get(int(op, 16)), int(dram_read), int(dram_write)
+    for op, (came, went, *_) in moves:
+        kind = kinds.get(op)
         total += Traffic(came, went, went if kind == "Spill" else 0, came if kind == "Fill" else 0)
     return total
+
+
+def moved(text: str) -> list[tuple[int, Moved]]:
+    """(number of the op, its bytes) for every entry. Raises StepError for an entry of another form."""
+    part = section(text, _BANDWIDTH)
+    entries = _ENTRY.findall(part)
+    if len(entries) != part.count("{"):
+        raise StepError("the compiler's schematic has an entry of another form in section 'bandwidth_information'")
+    return [(int(op, 16), Moved(*map(int, counts))) for op, *counts in entries]
 
 
 def section(text: str, marks: tuple[str, str]) -> str:

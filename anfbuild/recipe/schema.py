@@ -169,11 +169,12 @@ class Calibration:
 @dataclasses.dataclass
 class Rates:
     """What the cost model knows of a chip: 10^12 multiply-accumulates and 10^9 bytes a second, ms for an inference that
-    does nothing, and the precisions that measurements of the chip went into."""
+    does nothing, whether these three are another chip's, and the precisions that were measured on this chip."""
 
     conv_tmac_s: Annotated[float, Rule(above=0, maximum=1e9)] = MISSING
     weight_gb_s: Annotated[float, Rule(above=0, maximum=1e9)] = MISSING
     fixed_ms: Annotated[float, Rule(minimum=0, maximum=1e9)] = MISSING
+    estimate: bool = False
     fitted: list[str] = dataclasses.field(default_factory=list)
     compiled: dict[str, float] = dataclasses.field(default_factory=dict)
     """Costs of what the compiler makes of a model; empty where no chip near this one was measured."""

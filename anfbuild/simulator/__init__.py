@@ -1,7 +1,8 @@
-"""What a model costs on a chip: a cost model, no measurement and no compiler.
+"""What a model costs on a chip: a cost model, no measurement.
 
-`predict` walks a float or QDQ graph, costs each node with a roofline (`roofline.py`, where the fit is described) from
-the three figures of a chip that its file in conf/target gives, and says how far off it may be.
+With the features of a compile (`anfbuild.qnn.features`), `predict` takes the latency from the costs of compiled work of
+the chip's file in conf/target (`compiled.py`, fitted by `fit.py`). Without, it is the sum of a roofline over the nodes
+of the float or QDQ graph (`roofline.py`), of three figures of the chip, and the interval says that it is farther off.
 """
 
 from anfbuild.simulator.modes import MODES, mode_of

@@ -1,38 +1,41 @@
-"""Latency from what the compiler made of a model: work on the longest chain of its run list times what that costs.
+"""Latency from what the compiler made of a model: its works times what they cost on a chip.
 
-    latency in burst = sum over j of (work j × cost j) + fixed time
+    busy   = padded products × cost of their width + bytes of vector operations × cost of their kind
+    stream = bytes between DRAM and the chip, spills left out × cost
+    latency in burst = sqrt(busy² + stream²) + entries on the longest chain × cost + fixed time
 
+Matrix and vector work add up: they hardly overlap in what was measured. The stream of weights does run beside them.
 The works are `anfbuild.qnn.features`; the costs belong to a chip and are fitted (`anfbuild.simulator.fit`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
-from anfbuild.qnn.features import Features, path_columns
+from anfbuild.qnn.features import Features
 
-_PREFIX = "path_"
-WORKS = tuple(name.removeprefix(_PREFIX) for name in path_columns())
-COSTS = (*WORKS, "fixed")
-"""One cost each: ms a unit of the work of that name, and ms of an inference that does nothing."""
-
-RESIDUAL90: dict[str, tuple[float, float]] = {"w8a8": (0.54, 1.80), "w8a16": (0.33, 1.81), "float": (0.61, 1.82)}
-"""Measured over predicted time, 5th and 95th percentile, each family predicted by a fit that had not seen it."""
-NEVER_FITTED = 1.25
-"""How much wider the interval is on a chip whose costs are another one's: the error of that one factor."""
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "matrix": ("macs_8", "macs_16", "macs_float"),
+    "vector": ("vector_bytes", "heavy_bytes", "float_bytes"),
+    "stream": ("stream_bytes",),
+    "chain": ("depth",),
+    "call": ("fixed",),
+}
+"""The costs by the part of a chip that they are of. Chips differ by a factor for each part."""
+COSTS = tuple(name for names in GROUPS.values() for name in names)
+"""One cost each: ms a unit of the feature of that name, and ms of an inference that does nothing."""
+WORKS = COSTS[:-1]
+BUSY = (*GROUPS["matrix"], *GROUPS["vector"])
 
 
 def works(features: Features) -> list[float]:
     """The works that `COSTS` are costs of, in that order; the last is one inference."""
-    values = features.to_json()
-    return [*(float(values[f"{_PREFIX}{name}"]) for name in WORKS), 1.0]
+    return [*(float(getattr(features, name)) for name in WORKS), 1.0]
 
 
 def latency_ms(features: Features, costs: Mapping[str, float]) -> float:
     """Latency in burst. More work never makes it less, where no cost is negative."""
-    return sum(work * costs[name] for name, work in zip(COSTS, works(features), strict=True))
-
-
-def shares(features: Features, costs: Mapping[str, float]) -> dict[str, float]:
-    """Milliseconds of each work, in the order of `COSTS`."""
-    return {name: work * costs[name] for name, work in zip(COSTS, works(features), strict=True)}
+    ms = {name: work * costs[name] for name, work in zip(COSTS, works(features), strict=True)}
+    busy = math.fsum(ms[name] for name in BUSY)
+    return math.hypot(busy, ms["stream_bytes"]) + ms["depth"] + ms["fixed"]

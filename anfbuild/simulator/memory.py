@@ -1,6 +1,6 @@
 """Memory that a model takes on the HTP: its weights, room for spills, inputs and outputs, and the peak of the process.
 
-    peak = process + weights × copies + operations of the compiled graph × KB an operation
+    peak = process + weights × copies + entries of the compiled run list × KB an entry
 
 Three constants a chip, fitted to the peak memory of the process in public measurements of nine chips (Qualcomm AI Hub
 Models 0.65.0, `perf.yaml`, BSD-3-Clause); `benchmarks/memory.py` prints them and their error, families of models left
@@ -19,18 +19,18 @@ from anfbuild.simulator.runs import Lives
 from anfbuild.simulator.tiling import Flow
 
 CONSTANTS: Mapping[str, tuple[float, float, float]] = {
-    "qcm6690": (16.17, 1.6, 10.6),
-    "sa7255p": (26.18, 0.25, 5.24),
-    "sa8295p": (23.67, 0.32, 4.47),
-    "sa8775p": (24.28, 0.12, 7.79),
-    "sm7750": (19.51, 1.23, 6.4),
-    "sm8450": (42.28, 0.9, 5.19),
-    "sm8650": (34.37, 0.98, 6.7),
-    "sm8750": (24.51, 0.36, 5.33),
-    "sm8850": (24.5, 0.38, 5.48),
+    "qcm6690": (15.41, 1.69, 15.52),
+    "sa7255p": (26.33, 0.23, 7.43),
+    "sa8295p": (23.31, 0.3, 6.47),
+    "sa8775p": (23.76, 0.07, 11.34),
+    "sm7750": (19.04, 1.28, 9.24),
+    "sm8450": (41.91, 0.88, 7.56),
+    "sm8650": (33.85, 0.96, 9.68),
+    "sm8750": (24.05, 0.34, 7.67),
+    "sm8850": (23.92, 0.37, 7.97),
 }
-"""By chip: MB of the process, copies of the weights, KB an operation."""
-ELSEWHERE = (26.33, 0.39, 5.84)
+"""By chip: MB of the process, copies of the weights, KB an entry."""
+ELSEWHERE = (25.91, 0.38, 8.45)
 """Of all these chips in one fit, for the others."""
 _NO_PEAK = "the peak depends on what the compiler makes of the model, and there was no compile to count"
 _TOP = 5
@@ -73,7 +73,7 @@ def memory(flow: Flow, spill: int, features: Features | None, chip: str | None) 
     """The memory of a model with that many bytes spilled. `features` are those of its compile; `chip` is the target's
     name, which says whether the peak is calibrated."""
     weights = flow.constant_bytes
-    peak = None if features is None else peak_mb(weights / 1e6, operations(features), chip) * 1e6
+    peak = None if features is None else peak_mb(weights / 1e6, features.entries, chip) * 1e6
     ends = dict.fromkeys((*flow.inputs, *flow.outputs))
     return Memory(
         weights=weights,
@@ -86,14 +86,9 @@ def memory(flow: Flow, spill: int, features: Features | None, chip: str | None) 
 
 
 def peak_mb(weights_mb: float, count: int, chip: str | None) -> float:
-    """Peak of the process (MB) with so many MB of weights and so many operations in the compiled graph."""
-    process, copies, operation_kb = CONSTANTS.get(chip or "", ELSEWHERE)
-    return process + copies * weights_mb + operation_kb * count / 1e3
-
-
-def operations(features: Features) -> int:
-    """Entries of the compiled run list."""
-    return features.all_starts + features.all_vector_ops + features.all_dma_ops
+    """Peak of the process (MB) with so many MB of weights and so many entries in the compiled run list."""
+    process, copies, entry_kb = CONSTANTS.get(chip or "", ELSEWHERE)
+    return process + copies * weights_mb + entry_kb * count / 1e3
 
 
 def long_lived(flow: Flow) -> list[str]:

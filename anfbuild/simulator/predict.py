@@ -12,12 +12,13 @@ import onnx
 from anfbuild.errors import StepError
 from anfbuild.qnn.features import Features
 from anfbuild.simulator.blocks import TrafficModel, traffic_model
-from anfbuild.simulator.compiled import NEVER_FITTED, latency_ms
-from anfbuild.simulator.compiled import RESIDUAL90 as COMPILED90
+from anfbuild.simulator.compiled import latency_ms
 from anfbuild.simulator.energy import Activity
 from anfbuild.simulator.forecast import Forecast, forecast
 from anfbuild.simulator.memory import Memory, memory
 from anfbuild.simulator.modes import Mode, mode_of
+from anfbuild.simulator.prior import NEVER_FITTED
+from anfbuild.simulator.prior import RESIDUAL90 as COMPILED90
 from anfbuild.simulator.rates import Rates, read_rates
 from anfbuild.simulator.roofline import RESIDUAL90, NodeCost, nearest_precision, node_cost
 from anfbuild.simulator.tiling import flow
@@ -122,14 +123,18 @@ def predict(
     doubts = _doubts(rates, mode, precisions, unlisted)
     if compiled is None and rates.compiled:
         doubts.append("a roofline in place of the costs of compiled work: there was no compile to cost")
+        if rates.estimate:
+            doubts.append("the roofline's figures are another chip's")
+    if compiled is not None and features is not None and features.unlisted:
+        doubts.append(_not_costed(features.unlisted))
     if compiled is None and streamed > burst:
         doubts.append("bound by the compiled DRAM traffic, which the fit did not see")
     low, high = _residual(precisions, RESIDUAL90 if compiled is None else COMPILED90)
-    if not rates.fitted:
-        low, high = low / NEVER_FITTED, high * NEVER_FITTED
+    if not rates.fitted or (compiled is None and rates.estimate):
+        low, high = _widened(low, high)
     dram = _dram_bytes(features, traffic)
     stages = flow(model)
-    blocks = traffic_model(stages, rates.vtcm_bytes / 1e6 * 2**20, precisions)
+    blocks = traffic_model(stages, rates.vtcm_bytes, precisions)
     return Prediction(
         total_ms=ms,
         interval90=(ms * low * mode.low / mode.likely, ms * high * mode.high / mode.likely),
@@ -147,6 +152,18 @@ def _spilled_bytes(blocks: TrafficModel, traffic: Mapping[str, float | None] | N
     """The compiler's count where it has one."""
     counted = (traffic or {}).get("spill_mb")
     return blocks.spilled if counted is None else round(counted * 1e6)
+
+
+def _widened(low: float, high: float) -> tuple[float, float]:
+    """The interval on a chip whose costs are another one's: two errors that do not hang together, so that their
+    logarithms add up as squares do."""
+    other = math.log(NEVER_FITTED)
+    return math.exp(-math.hypot(math.log(low), other)), math.exp(math.hypot(math.log(high), other))
+
+
+def _not_costed(unlisted: Mapping[str, int], most: int = 3) -> str:
+    count = sum(unlisted.values())
+    return f"{count} operations of the run list are not known and not costed: {', '.join([*unlisted][:most])}"
 
 
 def _dram_bytes(features: Features | None, traffic: Mapping[str, float | None] | None) -> float | None:

@@ -25,33 +25,41 @@ class Rates:
     """Stream from DRAM."""
     fixed_ms: float
     """Time of an inference that does nothing: the call to the HTP and back."""
+    estimate: bool
+    """True where the three figures above are another chip's."""
     fitted: frozenset[str]
-    """The precisions whose measurements on this very chip went into these figures."""
+    """The precisions whose measurements on this very chip went into `compiled`, and, where they are not an estimate,
+    into the figures above."""
     compiled: Mapping[str, float]
     """Costs of compiled work (`anfbuild.simulator.compiled.COSTS`); empty where there are none."""
 
 
 def read_rates(target: Mapping[str, object]) -> Rates:
-    """Rates from `target.vtcm_mb` (MB) and `target.rates`: conv_tmac_s (10^12 MAC/s), weight_gb_s (10^9 bytes/s),
-    fixed_ms and fitted (some of `PRECISIONS`; absent means none).
+    """Rates from `target.vtcm_mb` (MiB, as the compiler counts) and `target.rates`: conv_tmac_s (10^12 MAC/s),
+    weight_gb_s (10^9 bytes/s), fixed_ms, estimate (absent means False), fitted (some of `PRECISIONS`; absent means
+    none) and compiled.
 
     Raises RecipeError naming the key that is missing, unknown, or not a positive finite number.
     """
     rates = target.get("rates")
     if not isinstance(rates, Mapping):
         raise _refusal("target.rates", rates, "a mapping with conv_tmac_s, weight_gb_s and fixed_ms")
-    known = {"conv_tmac_s", "weight_gb_s", "fixed_ms", "fitted", "compiled"}
+    known = {"conv_tmac_s", "weight_gb_s", "fixed_ms", "estimate", "fitted", "compiled"}
     for key in rates:
         if key not in known:
             raise RecipeError(f"unknown key {key!r}", where=f"target.rates.{key}", choices=sorted(known))
     fitted = rates.get("fitted", ())
     if not isinstance(fitted, list | tuple) or any(precision not in PRECISIONS for precision in fitted):
         raise _refusal("target.rates.fitted", fitted, f"a list of some of {', '.join(PRECISIONS)}")
+    estimate = rates.get("estimate", False)
+    if not isinstance(estimate, bool):
+        raise _refusal("target.rates.estimate", estimate, "true or false")
     return Rates(
-        vtcm_bytes=_positive(target, "vtcm_mb", "target.vtcm_mb") * 1e6,
+        vtcm_bytes=_positive(target, "vtcm_mb", "target.vtcm_mb") * 2**20,
         macs_per_ms=_positive(rates, "conv_tmac_s", "target.rates.conv_tmac_s") * 1e9,
         bytes_per_ms=_positive(rates, "weight_gb_s", "target.rates.weight_gb_s") * 1e6,
         fixed_ms=_positive(rates, "fixed_ms", "target.rates.fixed_ms"),
+        estimate=estimate,
         fitted=frozenset(fitted),
         compiled=_compiled(rates.get("compiled") or {}),
     )

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anfbuild.errors import StepError
-from anfbuild.qnn import context, graph_dump, logs, schematic, trace, verdicts
+from anfbuild.qnn import context, graph_dump, logs, operations, schematic, trace, verdicts
 
-READERS: list[Callable[[str], object]] = [logs.read, trace.read, graph_dump.read, schematic.read]
+READERS: list[Callable[[str], object]] = [logs.read, trace.read, graph_dump.read, schematic.read, operations.read]
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

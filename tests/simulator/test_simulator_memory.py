@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from anfbuild.qnn.features import Features
-from anfbuild.simulator.memory import CONSTANTS, heads, long_lived, memory, operations, peak_mb
+from anfbuild.simulator.memory import CONSTANTS, heads, long_lived, memory, peak_mb
 from anfbuild.simulator.tiling import Flow, Stage, Value, Window, flow
 
 
@@ -36,18 +36,17 @@ def test_parts_are_those_of_the_model():
 
 
 def test_the_peak_is_calibrated_where_the_chip_was_measured():
-    features = Features(all_starts=1000, all_vector_ops=200, all_dma_ops=300)
-    process, copies, operation = CONSTANTS["sm8650"]
+    features = Features(entries=1500)
+    process, copies, entry = CONSTANTS["sm8650"]
     found = memory(_flow(), 0, features, "sm8650")
-    assert operations(features) == 1500
-    assert found.peak == pytest.approx((process + copies * 0.0506 + operation * 1.5) * 1e6)
+    assert found.peak == pytest.approx((process + copies * 0.0506 + entry * 1.5) * 1e6)
     assert found.calibrated
     assert not memory(_flow(), 0, features, "qcs6490").calibrated
     assert found.reasons() == {}
 
 
 @given(st.sampled_from([*sorted(CONSTANTS), "another"]), st.floats(0, 500), st.integers(0, 50_000))
-def test_more_weights_or_operations_never_take_less(chip: str, weights: float, count: int):
+def test_more_weights_or_entries_never_take_less(chip: str, weights: float, count: int):
     assert 0 < peak_mb(weights, count, chip) <= peak_mb(weights + 1, count + 1, chip)
 
 

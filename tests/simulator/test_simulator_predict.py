@@ -13,7 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 from anfbuild.errors import RecipeError, StepError
 from anfbuild.qnn.features import Features
 from anfbuild.simulator import MODES, mode_of, predict, read_rates
+from anfbuild.simulator.compiled import latency_ms
 from anfbuild.simulator.ops import Kind
+from anfbuild.simulator.prior import PRIOR, RESIDUAL90
 from anfbuild.simulator.roofline import SLOWDOWN, nearest_precision, node_cost
 from anfbuild.simulator.work import Work
 
@@ -161,12 +163,50 @@ def test_bad_rate_is_refused_by_name(key, value):
         (_target(fitted=["int8"]), "target.rates.fitted"),
         (_target(fitted=[["w8a8"]]), "target.rates.fitted"),
         (_target(dwconv=1), "target.rates.dwconv"),
+        (_target(estimate="yes"), "target.rates.estimate"),
+        (_target(compiled={"macs_8": 1e-10}), "target.rates.compiled.depth"),
     ],
 )
 def test_bad_target_is_refused_by_name(target, where):
     with pytest.raises(RecipeError) as caught:
         read_rates(target)
     assert caught.value.where == where
+
+
+COMPILED = Features(macs_float=10**9, vector_bytes=10**7, stream_bytes=10**6, depth=100, dram_read=10**6)
+
+
+def test_a_compile_tells_the_latency_and_the_roofline_only_shares_it():
+    target = _target(compiled=dict(PRIOR))
+    found = predict(_model(), target, "burst", features=COMPILED)
+    assert found.total_ms == pytest.approx(latency_ms(COMPILED, PRIOR))
+    assert found.interval90 == pytest.approx([found.total_ms * bound for bound in RESIDUAL90["float"]])
+    assert found.calibrated
+    assert [cost.work.name for cost in found.nodes] == ["conv"]
+    plain = predict(_model(), target, "burst")
+    assert not plain.calibrated
+    assert plain.total_ms != found.total_ms
+
+
+def test_what_the_reader_of_the_run_list_did_not_know_is_named():
+    strange = dataclasses.replace(COMPILED, unlisted={"q::Odd (no engine is named)": 2})
+    found = predict(_model(), _target(compiled=dict(PRIOR)), "burst", features=strange)
+    assert not found.calibrated
+    assert "2 operations" in found.notes[0]
+    assert "q::Odd" in found.notes[0]
+
+
+def test_figures_of_another_chip_widen_the_interval_and_say_so():
+    own, other = (predict(_model(), _target(compiled=dict(PRIOR), estimate=said), "burst") for said in (False, True))
+    assert own.total_ms == other.total_ms
+    assert other.interval90[0] < own.interval90[0] < own.interval90[1] < other.interval90[1]
+    assert "another chip's" in " ".join(other.notes)
+    never = predict(_model(), _target(compiled=dict(PRIOR), fitted=[]), "burst", features=COMPILED)
+    assert never.interval90[1] / never.total_ms > RESIDUAL90["float"][1]
+
+
+def test_vtcm_is_counted_in_binary_megabytes():
+    assert read_rates(TARGET).vtcm_bytes == 8 * 2**20
 
 
 def test_unreal_rate_does_not_give_infinity():
@@ -182,7 +222,7 @@ def test_shipped_target_predicts(path):
     prediction = predict(_model(), target, "burst")
     assert 0 < prediction.total_ms < 10
     assert not prediction.calibrated  # what was fitted are the costs of compiled work, and nothing was compiled
-    compiled = predict(_model(), target, "burst", features=Features(macs=100, path_macs_float=100))
+    compiled = predict(_model(), target, "burst", features=Features(macs=100, macs_float=100))
     assert compiled.calibrated == ("float" in target["rates"]["fitted"])
 
 

@@ -82,6 +82,7 @@ GOLDEN: dict[str, set[str]] = {
     "target.rates.conv_tmac_s": {"simulate"},
     "target.rates.weight_gb_s": {"simulate"},
     "target.rates.fixed_ms": {"simulate"},
+    "target.rates.estimate": {"simulate"},
     "target.rates.fitted": {"simulate"},
     **{f"target.rates.compiled.{name}": {"simulate"} for name in COSTS},
     "backend.kind": {"plan", "package", "report"},

@@ -191,8 +191,10 @@ def _document(
     own = target.rates
     rough = {key: own.get(key) or _rounded(base.rates[key] * factor**power) for key, power in _ROOFLINE.items()}
     measured = {sample.precision for sample in samples} | set(own.get("fitted", ()))
+    estimate = own.get("estimate", any(not own.get(key) for key in _ROOFLINE))
     rates = {
         **rough,
+        "estimate": estimate,
         "fitted": [precision for precision in PRECISIONS if precision in measured],
         "compiled": {name: _rounded(value) for name, value in costs.items()},
     }
