@@ -13,8 +13,8 @@ import onnx
 from onnx import inliner, numpy_helper
 
 from anfbuild.errors import RecipeError, StepError, did_you_mean
+from anfbuild.graph.computed_shapes import resolve
 from anfbuild.graph.constraints.aim import Aim
-from anfbuild.graph.constraints.sizes import resolve
 from anfbuild.graph.edit import used_names
 from anfbuild.graph.provenance import labels
 from anfbuild.graph.shapes import OpenDimension, input_values, is_static, known_shapes, known_types, open_dimensions
