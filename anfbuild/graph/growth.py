@@ -98,8 +98,9 @@ def _follow(node: onnx.NodeProto, shapes: Shapes, known: Mapping[str, np.ndarray
         return None if shape is None else shape_value(node, shape)
     if node.op_type == "Constant":
         value = constant_value(node)
-        is_small = value is not None and value.data_type == onnx.TensorProto.INT64 and math.prod(value.dims) <= _SMALL
-        return numpy_helper.to_array(value) if is_small else None
+        if value is None or value.data_type != onnx.TensorProto.INT64 or math.prod(value.dims) > _SMALL:
+            return None
+        return numpy_helper.to_array(value)
     compute = _FOLLOWED.get(node.op_type)
     if compute is None or not all(name in known for name in node.input if name):
         return None

@@ -55,14 +55,14 @@ def on_skeleton(
     return changed, lambda: _take_over(model, changed)
 
 
-def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without its large initializers."""
+def skeleton(model: onnx.ModelProto, leaves_out: Callable[[onnx.TensorProto], bool] = is_left_out) -> onnx.ModelProto:
+    """The model without its large initializers, or those that `leaves_out` says."""
     small = onnx.ModelProto()
     copy_fields(model, small, without=("graph",))
     copy_fields(model.graph, small.graph, without=("initializer",))
     inputs = {value.name for value in model.graph.input}
     for tensor in model.graph.initializer:
-        if not is_left_out(tensor):
+        if not leaves_out(tensor):
             small.graph.initializer.add().CopyFrom(tensor)
         elif tensor.name not in inputs:
             small.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))

@@ -261,8 +261,9 @@ def test_half_precision_needs_a_chip_that_has_it() -> None:
 def test_shapes_and_outputs_that_do_not_fit_are_refused() -> None:
     for more, says in (
         ({"shapes": {"z": [1]}}, "no input 'z'"),
-        ({"shapes": {"x": [1, 3, 9, 9]}}, "does not fit"),
-        ({"shapes": {"x": [1, 3]}}, "does not fit"),
+        ({"shapes": {"x": [1, 3, 9, 9]}}, "the model fixes it at 8"),
+        ({"shapes": {"x": [1, 3]}}, "Give 4 sizes"),
+        ({"shapes": {"x": [1, 3, 8, 0]}}, "a size below 1"),
         ({"outputs": ["z"]}, "no output 'z'"),
     ):
         with pytest.raises(RecipeError, match=says):
