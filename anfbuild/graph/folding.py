@@ -19,8 +19,10 @@ LARGEST_RESULT = 64 * 2**20
 _INTEGERS = {onnx.TensorProto.INT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32, onnx.TensorProto.INT64}
 _INTEGERS |= {onnx.TensorProto.UINT8, onnx.TensorProto.UINT16, onnx.TensorProto.UINT32, onnx.TensorProto.UINT64}
 
-# Another run gives another value.
-_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+)
+"""Operators of which another run gives another value."""
 # Initializers are tensors.
 _NO_TENSORS = {"SequenceConstruct", "SequenceEmpty", "SplitToSequence", "Optional"}
 # Folding these would undo what a quantized source model states.
@@ -33,7 +35,7 @@ def is_foldable(node: onnx.NodeProto) -> bool:
     return (
         node.domain in ("", "ai.onnx")
         and bool(node.input)
-        and node.op_type not in _RANDOM | _NO_TENSORS | QUANTIZATION
+        and node.op_type not in RANDOM | _NO_TENSORS | QUANTIZATION
         and next(subgraphs(node), None) is None
     )
 
