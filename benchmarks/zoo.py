@@ -251,6 +251,19 @@ PLAIN: tuple[Block, ...] = (
 HARD: tuple[Block, ...] = (odd, reduced, dilated_pool, antialias, wide_layernorm, windows, sampled, dilated, picked)
 
 
+# What a network may end with; the size of what it makes is the model's own.
+ENDS: tuple[Callable[[Graph, str], Any], ...] = (
+    lambda _, x: x,
+    lambda g, x: g.op("Sigmoid", x),
+    lambda g, x: g.op("Transpose", x, perm=[0, 2, 3, 1]),
+    lambda g, x: g.op("Reshape", x, g.ints(1, -1)),
+    lambda g, x: g.op("Reshape", g.op("Transpose", x, perm=[0, 2, 3, 1]), g.ints(1, -1, 4)),
+    lambda g, x: g.op("Flatten", g.op("GlobalAveragePool", x)),
+    lambda g, x: g.op("Reshape", g.op("ReduceMax", x, g.ints(1)), g.ints(1, g.size, g.size, 1)),
+    lambda g, x: g.op("Softmax", x, axis=1),
+)
+
+
 def make(seed: int) -> onnx.ModelProto:
     """Three to seven blocks; one of the HARD in two of three graphs."""
     g = Graph(seed)
@@ -260,7 +273,7 @@ def make(seed: int) -> onnx.ModelProto:
     x = "x"
     for block in blocks:
         x = block(g, x)
-    g.op("Conv", x, g.w(4, CHANNELS, 1, 1))
+    ENDS[int(g.random.integers(len(ENDS)))](g, g.op("Conv", x, g.w(4, CHANNELS, 1, 1)))
     graph = helper.make_graph(
         g.nodes,
         "made",

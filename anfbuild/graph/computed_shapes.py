@@ -17,6 +17,8 @@ from anfbuild.graph.edit import constant_value, constants, remove_at, shape_valu
 from anfbuild.graph.folding import divides, is_foldable, values_of
 from anfbuild.graph.shapes import infer, is_known, known_shapes
 
+_IR_OF_LONE_INITIALIZERS = 4
+"""Before it, onnx's inference sees no initializer that is not listed among the inputs."""
 _MOST = 2**16
 """Bytes. Larger constants are no shapes, and are left to others."""
 
@@ -38,6 +40,9 @@ def resolve(model: onnx.ModelProto) -> None:
     known = infer(model)
     values = {} if _is_complete(known) else computed(known)
     if values:
+        del known.graph.value_info[:]  # symbols that onnx made up for what it could not follow would stay
+        known.graph.value_info.extend(model.graph.value_info)
+        known.ir_version = max(known.ir_version, _IR_OF_LONE_INITIALIZERS)
         remove_at(
             known.graph.node, (p for p, node in enumerate(known.graph.node) if any(n in values for n in node.output))
         )

@@ -218,14 +218,16 @@ def random_values(scene: Scene) -> Iterator[Hit]:
 
 @rule(
     Severity.WARNING,
-    consequence="Where a position lies between two elements, one step of its encoding takes the other one.",
-    remedy="Sample with mode linear.",
+    consequence="Where an input lies at a step, a rounding of its encoding takes the other side: single values differ "
+    "grossly between float, CPU and HTP.",
+    remedy="Sample with mode linear; let a function without steps take its place, or do this part after the model.",
 )
-def steep_sampling(scene: Scene) -> Iterator[Hit]:
-    """A GridSample of the nearest element, whose positions are quantized."""
+def steep_function(scene: Scene) -> Iterator[Hit]:
+    """A function with steps of quantized values: a GridSample of the nearest element, ThresholdedRelu, Floor, Ceil,
+    Round."""
     if scene.aim.precision.quantized:
-        for node in scene.live("GridSample"):
-            if node.attributes.get("mode", "linear") == "nearest":
+        for node in scene.live("GridSample", "ThresholdedRelu", "Floor", "Ceil", "Round"):
+            if node.op_type != "GridSample" or node.attributes.get("mode", "linear") == "nearest":
                 yield Hit(node)
 
 

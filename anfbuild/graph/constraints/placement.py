@@ -27,7 +27,28 @@ class Placed:
 
 def place(scene: Scene) -> list[Placed]:
     """A prediction for every node, in the order of the model. The rules must have run."""
-    return [_place(scene, node) for node in scene.nodes]
+    placed = [_place(scene, node) for node in scene.nodes]
+    for node in reversed(scene.of("Transpose", "Reshape")):
+        here = placed[node.position]
+        if here.unit != "HTP" or not _transposes(scene, node):
+            continue
+        readers = [placed[reader.position] for name in node.outputs for reader in scene.readers.get(name, ())]
+        live = [reader for reader in readers if reader.unit != "removed"]
+        if all(reader.unit == "CPU" for reader in live):
+            # The compiler drops the Q and DQ between the two, and the Transpose is left on the CPU's side.
+            reason = f"only {live[0].node} reads it, which is on the CPU" if live else "it makes an output of the model"
+            placed[node.position] = dataclasses.replace(here, unit="CPU", reason=reason)
+    return placed
+
+
+def _transposes(scene: Scene, node: Node) -> bool:
+    """Whether the node is a Transpose, or a Reshape that the compiler takes for one: it moves dimensions of 1 alone."""
+    if node.op_type == "Transpose":
+        return True
+    before, after = scene.shapes.get(node.input(0)), scene.shapes.get(node.outputs[0])
+    if before is None or after is None or before == after or len(before) != len(after):
+        return False
+    return [size for size in before if size != 1] == [size for size in after if size != 1]
 
 
 def _place(scene: Scene, node: Node) -> Placed:
