@@ -132,8 +132,8 @@ def coarse_in_16_bits(scene: Scene) -> Iterator[Hit]:
 
 @rule(
     Severity.ERROR,
-    consequence="It stays an operator of its own, which the HTP computes many steps off, and whose scale 16-bit "
-    "activations refuse.",
+    consequence="It stays an operator of its own, which the HTP was seen to compute many steps off, and whose scale "
+    "16-bit activations refuse.",
     remedy="Export the model in evaluation mode, with constant parameters.",
     mended_by="fold_affine",
 )
