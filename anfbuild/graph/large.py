@@ -92,6 +92,11 @@ def stated_bytes(tensor: onnx.TensorProto) -> int:
     return (count * _bits().get(tensor.data_type, 0) + 7) // 8
 
 
+def bits_of(kind: int) -> int:
+    """Bits of an element of a type; 0 where they are not settled."""
+    return _bits().get(kind, 0)
+
+
 @functools.cache
 def _bits() -> dict[int, int]:
     """Element type -> bits of an element, for those whose size is settled."""

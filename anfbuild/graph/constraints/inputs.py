@@ -124,9 +124,19 @@ def quantized_already(scene: Scene) -> Iterator[Hit]:
     """The model brings quantization of its own."""
     if scene.aim.precision.as_is:
         return
-    found = [n for n in scene.nodes if n.op_type in ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")]
-    if found:
-        yield Hit(found[0], f"{len(found)} such nodes")
+    if scene.encoding:
+        yield Hit(scene.encoding[0], f"{len(scene.encoding)} such nodes")
+
+
+@rule(
+    Severity.ERROR,
+    consequence="There are no encodings to keep: the build stops.",
+    remedy="Choose another scheme, such as quantization=int8_per_channel, or a source that is quantized.",
+)
+def nothing_quantized(scene: Scene) -> Iterator[Hit]:
+    """A float model, or one with encodings for its weights alone, for the scheme as_is."""
+    if scene.aim.precision.as_is and not any(map(scene.works, scene.encoding)):
+        yield Hit(None)
 
 
 @rule(

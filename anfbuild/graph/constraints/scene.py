@@ -107,6 +107,11 @@ class Scene:
         self.mended: dict[int, str] = {}
         """Position of a node -> the pass that rewrites it, as the rules that have run so far found."""
 
+    @cached_property
+    def encoding(self) -> list[Node]:
+        """The nodes that say what encoding a value has."""
+        return [node for node in self.nodes if node.op_type in QUANTIZATION]
+
     def of(self, *op_types: str) -> list[Node]:
         """The nodes of standard operators, in the order of the model."""
         found = [node for op_type in op_types for node in self.by_type.get(op_type, ())]
