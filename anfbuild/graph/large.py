@@ -92,6 +92,14 @@ def stated_bytes(tensor: onnx.TensorProto) -> int:
     return (count * _bits().get(tensor.data_type, 0) + 7) // 8
 
 
+def has_data(tensor: onnx.TensorProto) -> bool:
+    """Whether the model at hand holds the values."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return False
+    fields = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
+    return bool(tensor.raw_data) or 0 in tensor.dims or any(getattr(tensor, field) for field in fields)
+
+
 def bits_of(kind: int) -> int:
     """Bits of an element of a type; 0 where they are not settled."""
     return _bits().get(kind, 0)

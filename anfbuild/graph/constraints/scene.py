@@ -17,7 +17,7 @@ from anfbuild.graph.computed_shapes import resolve
 from anfbuild.graph.constraints.aim import Aim
 from anfbuild.graph.edit import constant_value, used_names
 from anfbuild.graph.folding import LARGEST_RESULT, QUANTIZATION, is_foldable
-from anfbuild.graph.large import skeleton, stated_bytes
+from anfbuild.graph.large import has_data, skeleton, stated_bytes
 from anfbuild.graph.passes.fix_inputs import fix
 from anfbuild.graph.passes.prune_outputs import kept_outputs
 from anfbuild.graph.provenance import labels
@@ -132,7 +132,7 @@ class Scene:
     def value(self, name: str) -> np.ndarray | None:
         """The values of a constant; None where they are computed, too many to look at, or not there."""
         tensor = self.tensors.get(name)
-        if tensor is None or not _has_data(tensor) or math.prod(tensor.dims) * 4 > _READ:
+        if tensor is None or not has_data(tensor) or math.prod(tensor.dims) * 4 > _READ:
             return None
         try:
             return numpy_helper.to_array(tensor)
@@ -233,13 +233,5 @@ def _nodes(graph: onnx.GraphProto) -> list[Node]:
 
 def _structure(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy without large constants, and without those whose data are missing: they stand among the inputs."""
-    small = skeleton(model, lambda tensor: not _has_data(tensor) or math.prod(tensor.dims) * 8 > _SMALL)
+    small = skeleton(model, lambda tensor: not has_data(tensor) or math.prod(tensor.dims) * 8 > _SMALL)
     return inliner.inline_local_functions(small) if small.functions else small
-
-
-def _has_data(tensor: onnx.TensorProto) -> bool:
-    """Whether the model at hand holds the values."""
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        return False
-    fields = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
-    return bool(tensor.raw_data) or 0 in tensor.dims or any(getattr(tensor, field) for field in fields)
