@@ -5,14 +5,13 @@ A rule is one function, in the file of its kind; its docstring is the message (`
 is data, `operators.json`, as the compiler said of each; `support.py` reads it and `document.py` writes it for people.
 """
 
-from anfbuild.graph.constraints.aim import AS_IS, FLOAT16, Aim, Precision, carried
+from anfbuild.graph.constraints.aim import FLOAT16, Aim, Precision
 from anfbuild.graph.constraints.document import document
 from anfbuild.graph.constraints.inspect import Inspection, inspect
 from anfbuild.graph.constraints.placement import Placed
 from anfbuild.graph.constraints.rule import RULES, Finding, Severity
 
 __all__ = [
-    "AS_IS",
     "FLOAT16",
     "RULES",
     "Aim",
@@ -21,7 +20,6 @@ __all__ = [
     "Placed",
     "Precision",
     "Severity",
-    "carried",
     "document",
     "inspect",
 ]

@@ -130,17 +130,6 @@ def quantized_already(scene: Scene) -> Iterator[Hit]:
 
 @rule(
     Severity.ERROR,
-    consequence="There are no encodings to keep: the build stops.",
-    remedy="Choose another scheme, such as quantization=int8_per_channel, or a source that is quantized.",
-)
-def nothing_quantized(scene: Scene) -> Iterator[Hit]:
-    """A float model, or one with encodings for its weights alone, for the scheme as_is."""
-    if scene.aim.precision.as_is and not any(map(scene.works, scene.encoding)):
-        yield Hit(None)
-
-
-@rule(
-    Severity.ERROR,
     consequence="The build stops: it handles dense tensors of numbers.",
     remedy="Cut that part of the model with model.outputs, and do its work before or after the model.",
 )

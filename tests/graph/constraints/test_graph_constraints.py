@@ -10,14 +10,12 @@ from onnx import TensorProto, helper
 
 from anfbuild.errors import RecipeError
 from anfbuild.graph.constraints import (
-    AS_IS,
     FLOAT16,
     RULES,
     Aim,
     Inspection,
     Precision,
     Severity,
-    carried,
     document,
     inspect,
 )
@@ -414,29 +412,22 @@ def quantized_model() -> onnx.ModelProto:
     return b.model({"x": [1, 3, 8, 8]}, {"y": None}, opset=21, ir=10)
 
 
-def test_a_quantized_model_is_judged_by_the_encodings_that_it_brings() -> None:
-    model = quantized_model()
-    precision = carried(model)
-    assert (precision.name, precision.activation_bits, precision.weight_bits) == (AS_IS, 16, 8)
-    assert precision.per_channel
-    result = look(model, precision)
+def test_a_quantized_model_runs_where_its_encodings_let_it() -> None:
+    result = look(quantized_model(), Precision("as_is", 16, 8, per_channel=True, as_is=True))
     assert not result.failed
-    assert {placed.op_type: placed.unit for placed in result.placement if placed.node == "conv"} == {"Conv": "HTP"}
+    assert "conv" in {placed.node for placed in result.placement if placed.unit == "HTP"}
     assert "CPU" not in {placed.unit for placed in result.placement}
-    assert found(result, "cpu-operator") == []
 
 
-def test_a_quantized_model_is_an_error_for_a_quantizer_and_a_float_one_for_as_is() -> None:
+def test_a_quantized_model_is_an_error_for_a_quantizer() -> None:
     (finding,) = [entry for entry in look(quantized_model()).findings if entry.rule == "quantized-already"]
     assert "quantization=as_is" in finding.remedy
-    assert found(look(conv_model(), carried(conv_model())), "nothing-quantized") == [(None, None)]
-    assert found(look(conv_model()), "nothing-quantized") == []
 
 
 def test_what_the_quantizer_would_mend_stays_where_encodings_are_kept() -> None:
     b = Builder()
     b.node("LayerNormalization", ["x", b.positive(8), b.weights(8)], "y", name="n")
     model = b.model({"x": [1, 3, 8]}, {"y": None})
-    kept = Precision(AS_IS, 8, 8, per_channel=True, as_is=True)
+    kept = Precision("as_is", 8, 8, per_channel=True, as_is=True)
     assert found(look(model), "layernorm-scale") == [("n", "quantize")]
     assert found(look(model, kept), "layernorm-scale") == [("n", None)]
