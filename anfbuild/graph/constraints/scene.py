@@ -99,6 +99,8 @@ class Scene:
         self.shapes.update((name, tuple(tensor.dims)) for name, tensor in self.tensors.items())
         self.types = known_types(self.structure)
         self.types.update((name, tensor.data_type) for name, tensor in self.tensors.items())
+        self.encoded: set[str] = set()
+        """Constants that come out of an encoding of their own: they stay as they are."""
         self.constant = self._constant_names()
         """Every value that depends on constants and static shapes alone: the build folds it, or it is a constant that
         has an encoding of its own."""
@@ -164,12 +166,14 @@ class Scene:
         graph = model.graph
         graph.value_info.extend(v for v in self.structure.graph.value_info if v.name not in self.constant)
         graph.input.extend(v for v in self.structure.graph.input if v.name not in self.constant)
-        for name in self.constant & self.shapes.keys():
+        for name in (self.constant - self.encoded) & self.shapes.keys():
             kind = self.types.get(name, onnx.TensorProto.FLOAT)
             graph.initializer.add(name=name, dims=self.shapes[name], data_type=kind)
         known = {value.name: value for value in (*self.structure.graph.output, *self.structure.graph.value_info)}
         graph.output.extend(known[name] for name in self.outputs if name in known)
-        for node in filter(self.works, self.nodes):
+        for node in self.nodes:
+            if not self.works(node) and self.encoded.isdisjoint(node.outputs):
+                continue
             graph.node.append(node.proto)
             graph.node[-1].name = node.label
         return model
@@ -177,7 +181,6 @@ class Scene:
     def _constant_names(self) -> set[str]:
         kept = set(self.outputs)
         folded = self.tensors.keys() - set(self.inputs)
-        encoded: set[str] = set()
         for node in self.nodes:
             if not kept.isdisjoint(node.outputs):  # the build leaves a graph's outputs computed
                 continue
@@ -185,9 +188,9 @@ class Scene:
             reads = is_foldable(node.proto) and folded.issuperset(node.reads) and not self._grows(node)
             if sized or reads or (node.domain == "" and node.op_type == "Constant"):
                 folded.update(node.outputs)
-            elif node.op_type in QUANTIZATION and all(name in folded or name in encoded for name in node.reads):
-                encoded.update(node.outputs)
-        return folded | encoded
+            elif node.op_type in QUANTIZATION and all(name in folded or name in self.encoded for name in node.reads):
+                self.encoded.update(node.outputs)
+        return folded | self.encoded
 
     def _grows(self, node: Node) -> bool:
         """Whether the node makes a value that is too large for a constant, and larger than what it reads."""

@@ -51,31 +51,14 @@ class _Equation:
     sizes: dict[str, int]
 
 
-def ends_in_transpose(equation: str) -> bool:
-    """Whether the last that is written for a product of two operands is a Transpose."""
-    operands, result = _letters(equation)
-    if len(operands) != 2 or set(operands[0]) & set(operands[1]) <= set(result):
-        return False
-    order = {
-        letter: (letter not in operands[0] or letter not in operands[1], letter in operands[1]) for letter in result
-    }
-    return list(result) != sorted(result, key=order.__getitem__)
-
-
-def _letters(equation: str) -> tuple[list[str], str]:
-    """Those of each operand, and of the result."""
-    left, arrow, result = equation.replace(" ", "").partition("->")
-    letters = left.replace(",", "")
-    if not arrow:
-        result = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
-    return left.split(","), result
-
-
 def _parse(node: onnx.NodeProto, shapes: list[tuple[int, ...] | None]) -> _Equation | str:
     """The node's equation, or why it is not supported."""
-    operands, result = _letters(text_attribute(node, "equation", ""))
+    left, arrow, result = text_attribute(node, "equation", "").replace(" ", "").partition("->")
+    operands = left.split(",")
     letters = "".join(operands)
-    if "." in letters or any(len(set(operand)) != len(operand) for operand in [*operands, result]):
+    if not arrow:
+        result = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    if "." in left or any(len(set(operand)) != len(operand) for operand in [*operands, result]):
         return "it has an ellipsis, or a letter twice in one operand"
     if len(operands) > 2 or len(operands) != len(shapes):
         return "it has more than two operands"

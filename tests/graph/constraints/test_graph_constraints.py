@@ -95,28 +95,6 @@ def test_a_transpose_before_a_node_of_the_cpu_stays_on_the_htp() -> None:
     assert (placed["t"], placed["n"]) == ("HTP", "CPU")
 
 
-@pytest.mark.parametrize(
-    ("op", "inputs", "shape", "unit"),
-    [
-        ("Transpose", [], (1, 8, 4, 4), "CPU"),
-        ("Reshape", [np.array([1, 4, 4, 1])], (1, 1, 4, 4), "CPU"),  # the same bytes as a Transpose to NHWC
-        ("Reshape", [np.array([1, 16])], (1, 1, 4, 4), "HTP"),
-        ("Reshape", [np.array([1, 4, 4, 8])], (1, 8, 4, 4), "HTP"),
-    ],
-)
-def test_a_transposition_at_an_output_is_on_the_cpu(op, inputs, shape, unit) -> None:
-    b = Builder()
-    b.node(op, [b.node("Relu", ["x"]), *map(b.constant, inputs)], "y", name="n")
-    assert look(b.model({"x": shape}, {"y": None})).placement[-1].unit == unit
-
-
-@pytest.mark.parametrize(("equation", "unit"), [("bchw,cd->bdhw", "CPU"), ("bhwc,cd->bhwd", "HTP")])
-def test_so_is_one_that_an_einsum_is_written_out_with(equation, unit) -> None:
-    b = Builder()
-    b.node("Einsum", [b.node("Relu", ["x"]), b.weights(8, 8)], "y", name="n", equation=equation)
-    assert look(b.model({"x": [1, 8, 8, 8]}, {"y": None})).placement[-1].unit == unit
-
-
 def test_values_of_many_dimensions_are_on_the_cpu() -> None:
     result = look(one("Relu", shape=(1, 2, 2, 2, 2, 2)))
     assert found(result, "cpu-operator") == [("n", None)]
