@@ -7,39 +7,70 @@ computed before it can go on, and to infer the whole model once a level costs th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from anfbuild.graph.edit import constants, subgraphs
-from anfbuild.graph.shapes import is_known, shape_value
+from anfbuild.graph.edit import constant_value, constants, remove_at, shape_value, subgraphs
+from anfbuild.graph.folding import divides, is_foldable, values_of
+from anfbuild.graph.shapes import infer, is_known, known_shapes
 
+_IR_OF_LONE_INITIALIZERS = 4
+"""Before it, onnx's inference sees no initializer that is not listed among the inputs."""
 _MOST = 2**16
 """Bytes. Larger constants are no shapes, and are left to others."""
 
-Compute = Callable[[Sequence[onnx.NodeProto], Sequence[onnx.TensorProto]], dict[str, np.ndarray]]
-"""Nodes, and the constants that they read -> all that the nodes make."""
 
-
-def computed(
-    model: onnx.ModelProto, is_foldable: Callable[[onnx.NodeProto], bool], compute: Compute
-) -> dict[str, np.ndarray]:
+def computed(model: onnx.ModelProto) -> dict[str, np.ndarray]:
     """The values that follow from static input shapes and small constants, wherever a later shape depends on them.
 
-    What cannot be inferred is left out, with all that depends on it.
+    What cannot be inferred is left out, with all that depends on it. Raises StepError for a division of integers that
+    has no result.
     """
-    return _Walk(model, is_foldable, compute).run()
+    return _Walk(model).run()
+
+
+def resolve(model: onnx.ModelProto) -> None:
+    """Write every shape that can be found into the model's value_info; its nodes stay.
+
+    Raises StepError, when all is written, for shapes that contradict each other, and as `computed` does.
+    """
+    known = infer(model)
+    values = {} if _is_complete(known) else computed(known)
+    if values:
+        del known.graph.value_info[:]  # symbols that onnx made up for what it could not follow would stay
+        known.graph.value_info.extend(model.graph.value_info)
+        known.ir_version = max(known.ir_version, _IR_OF_LONE_INITIALIZERS)
+        remove_at(
+            known.graph.node, (p for p, node in enumerate(known.graph.node) if any(n in values for n in node.output))
+        )
+        known.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in values.items())
+        known = infer(known)
+    del model.graph.value_info[:]
+    model.graph.value_info.extend(known.graph.value_info)
+    model.graph.value_info.extend(
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in values.items()
+    )
+    for value, other in zip(model.graph.output, known.graph.output, strict=True):
+        value.CopyFrom(other)
+    if not _is_complete(known):
+        infer(known, strict=True)
+
+
+def _is_complete(model: onnx.ModelProto) -> bool:
+    shapes = known_shapes(model)
+    return all(name in shapes for node in model.graph.node for name in node.output if name)
 
 
 class _Walk:
-    def __init__(self, model: onnx.ModelProto, is_foldable: Callable[[onnx.NodeProto], bool], compute: Compute) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._model = model
         self._graph = model.graph
         self._opsets = list(model.opset_import)
         self._versions = {entry.domain: entry.version for entry in model.opset_import}
-        self._is_foldable = is_foldable
-        self._compute = compute
         self._constants = {n: t for n, t in constants(model.graph).items() if t.ByteSize() <= _MOST}
         self._types = {value.name: value.type for value in model.graph.input}
         for tensor in model.graph.initializer:
@@ -62,11 +93,17 @@ class _Walk:
                 sizes = [dim.dim_value for dim in kind.tensor_type.shape.dim]
                 self._add(node.output[0], shape_value(node, sizes))
                 return
+        given = constant_value(node)
+        if given is not None and given.ByteSize() <= _MOST:
+            self._constants[node.output[0]] = given
         ready = all(name in self._constants or name in self._waiting for name in node.input if name)
-        waits = ready and self._is_foldable(node)
-        if not waits:
+        waits = ready and is_foldable(node)
+        if not waits or divides(node):  # whether a division has a result is seen by the values that it reads
             self._evaluate([name for name in node.input if name in self._waiting])
         types = self._infer(node)
+        if waits and len(types) < len(node.output) and any(name in self._waiting for name in node.input):
+            self._evaluate([name for name in node.input if name in self._waiting])
+            types = self._infer(node)
         self._types.update(types)
         if waits and len(types) == len(node.output) and all(_bytes(kind) <= _MOST for kind in types.values()):
             self._waiting.update(dict.fromkeys(types, node))
@@ -97,7 +134,8 @@ class _Walk:
             return
         in_order = sorted(nodes.values(), key=lambda node: self._order[node.output[0]])
         read = {name for node in in_order for name in node.input if name in self._constants}
-        for name, value in self._compute(in_order, [self._constants[name] for name in sorted(read)]).items():
+        tensors = [self._constants[name] for name in sorted(read)]
+        for name, value in values_of(self._model, in_order, tensors).items():
             self._add(name, value)
 
     def _add(self, name: str, value: np.ndarray) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,33 @@ def constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
     """Name -> initializer, for those that no graph input of the same name can override."""
     overridable = {value.name for value in graph.input}
     return {tensor.name: tensor for tensor in graph.initializer if tensor.name not in overridable}
+
+
+def constant_value(node: onnx.NodeProto) -> onnx.TensorProto | None:
+    """What a Constant node makes, under its name; None for another node, and for strings and sparse tensors."""
+    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx") or len(node.attribute) != 1:
+        return None
+    stated = node.attribute[0]
+    if stated.name == "value" and stated.t.data_type != onnx.TensorProto.STRING:
+        tensor = onnx.TensorProto()
+        tensor.CopyFrom(stated.t)
+        tensor.name = node.output[0]
+        return tensor
+    arrays: dict[str, Any] = {
+        "value_float": np.array(stated.f, np.float32),
+        "value_floats": np.array(stated.floats, np.float32),
+        "value_int": np.array(stated.i, np.int64),
+        "value_ints": np.array(stated.ints, np.int64),
+    }
+    return onnx.numpy_helper.from_array(arrays[stated.name], node.output[0]) if stated.name in arrays else None
+
+
+def shape_value(node: onnx.NodeProto, shape: Sequence[int]) -> np.ndarray:
+    """What a Shape or Size node returns for a tensor of `shape`."""
+    if node.op_type == "Size":
+        return np.array(math.prod(shape), np.int64)
+    bounds = {entry.name: int(entry.i) for entry in node.attribute}
+    return np.array(shape[bounds.get("start", 0) : bounds.get("end", len(shape))], np.int64)
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

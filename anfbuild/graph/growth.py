@@ -14,7 +14,7 @@ import onnx
 from onnx import numpy_helper
 
 from anfbuild.errors import StepError
-from anfbuild.graph.edit import constants, place, subgraphs
+from anfbuild.graph.edit import constant_value, constants, place, shape_value, subgraphs
 
 LONGEST = 2**24
 """Elements of a value of one dimension."""
@@ -94,11 +94,13 @@ def _follow(node: onnx.NodeProto, shapes: Shapes, known: Mapping[str, np.ndarray
     if node.domain not in _STANDARD:
         return None
     if node.op_type == "Shape":
-        bounds = {entry.name: int(entry.i) for entry in node.attribute}
         shape = shapes.get(node.input[0])
-        return None if shape is None else np.array(shape[bounds.get("start") : bounds.get("end")], np.int64)
+        return None if shape is None else shape_value(node, shape)
     if node.op_type == "Constant":
-        return _constant(node)
+        value = constant_value(node)
+        if value is None or value.data_type != onnx.TensorProto.INT64 or math.prod(value.dims) > _SMALL:
+            return None
+        return numpy_helper.to_array(value)
     compute = _FOLLOWED.get(node.op_type)
     if compute is None or not all(name in known for name in node.input if name):
         return None
@@ -107,16 +109,6 @@ def _follow(node: onnx.NodeProto, shapes: Shapes, known: Mapping[str, np.ndarray
             return np.asarray(compute([known[name] for name in node.input if name]))
     except (ValueError, IndexError, TypeError):  # not valid: others say what is wrong with it
         return None
-
-
-def _constant(node: onnx.NodeProto) -> np.ndarray | None:
-    value = node.attribute[0]
-    if value.name in ("value_int", "value_ints"):
-        return np.array(value.i if value.name == "value_int" else list(value.ints), np.int64)
-    is_small = (
-        value.name == "value" and value.t.data_type == onnx.TensorProto.INT64 and math.prod(value.t.dims) <= _SMALL
-    )
-    return numpy_helper.to_array(value.t) if is_small else None
 
 
 def _slice(read: Sequence[np.ndarray]) -> np.ndarray:

@@ -55,14 +55,14 @@ def on_skeleton(
     return changed, lambda: _take_over(model, changed)
 
 
-def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without its large initializers."""
+def skeleton(model: onnx.ModelProto, leaves_out: Callable[[onnx.TensorProto], bool] = is_left_out) -> onnx.ModelProto:
+    """The model without its large initializers, or those that `leaves_out` says."""
     small = onnx.ModelProto()
     copy_fields(model, small, without=("graph",))
     copy_fields(model.graph, small.graph, without=("initializer",))
     inputs = {value.name for value in model.graph.input}
     for tensor in model.graph.initializer:
-        if not is_left_out(tensor):
+        if not leaves_out(tensor):
             small.graph.initializer.add().CopyFrom(tensor)
         elif tensor.name not in inputs:
             small.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
@@ -90,6 +90,19 @@ def stated_bytes(tensor: onnx.TensorProto) -> int:
     """How many bytes a dense tensor of its type and shape has; 0 for strings and unknown types."""
     count: int = math.prod(tensor.dims)
     return (count * _bits().get(tensor.data_type, 0) + 7) // 8
+
+
+def has_data(tensor: onnx.TensorProto) -> bool:
+    """Whether the model at hand holds the values."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return False
+    fields = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
+    return bool(tensor.raw_data) or 0 in tensor.dims or any(getattr(tensor, field) for field in fields)
+
+
+def bits_of(kind: int) -> int:
+    """Bits of an element of a type; 0 where they are not settled."""
+    return _bits().get(kind, 0)
 
 
 @functools.cache

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import onnx
 
 from anfbuild.errors import StepError
@@ -151,14 +150,6 @@ def is_known(kind: onnx.TypeProto | None) -> bool:
     if kind is None or not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return False
     return all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in kind.tensor_type.shape.dim)
-
-
-def shape_value(node: onnx.NodeProto, shape: Sequence[int]) -> np.ndarray:
-    """What a Shape or Size node returns for a tensor of `shape`."""
-    if node.op_type == "Size":
-        return np.array(math.prod(shape), np.int64)
-    bounds = {entry.name: int(entry.i) for entry in node.attribute}
-    return np.array(shape[bounds.get("start", 0) : bounds.get("end", len(shape))], np.int64)
 
 
 def known_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from anfbuild.errors import StepError
 from anfbuild.graph import clean
-from anfbuild.graph.constraints import sizes
+from anfbuild.graph.computed_shapes import resolve
 from anfbuild.graph.growth import LONGEST
 
 HUGE = 10**12
@@ -66,7 +66,7 @@ def growing(make):
 def test_a_row_of_gigabytes_is_refused_by_name(make, work):
     model = growing(make)
     with pytest.raises(StepError, match="row") as caught:
-        clean(model, {}) if work == "clean" else sizes.resolve(model)
+        clean(model, {}) if work == "clean" else resolve(model)
     assert caught.value.where.startswith("node grows (")
     assert "smaller" in caught.value.remedy
 

@@ -12,13 +12,15 @@ from anfbuild.graph.conditioning.result import Conditioned, Rewrite, number
 from anfbuild.graph.edit import GraphIndex, attribute, place, remove_at, subgraphs, used_names
 from anfbuild.graph.shapes import known_shapes, known_types
 
-_HUGE = 9000.0
+HUGE = 9000.0
 """From this magnitude on a number is a mask: exporters write 1e4, 65504, 1e9, 3.4e38 and infinity; a bias by distance
 (ALiBi), whose differences count, stays below."""
 
 # Operators whose results hold values of their first input, or zeros, and nothing else.
 _MOVE = {"Expand", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Gather", "Tile", "Identity", "Flatten"}
 _MOVE |= {"Split", "Trilu"}
+CARRIES = _MOVE | {"Add", "Sub", "Mul", "Neg", "Concat", "Where", "Cast"}
+"""Operators that may lie between a mask's constant and the Softmax."""
 _FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 
 
@@ -82,7 +84,7 @@ class _Clamping:
         if self._index.constants[name].data_type not in _FLOATS:
             return False
         value = self._index.value(name)
-        return value is not None and value.size > 0 and bool((value * sign).min() <= -_HUGE)
+        return value is not None and value.size > 0 and bool((value * sign).min() <= -HUGE)
 
     def _clamp(self, name: str, sign: int, done: Conditioned) -> None:
         """Let the readings of the constant `name` that end in a Softmax read a clamped one."""
@@ -95,7 +97,7 @@ class _Clamping:
                 done.notes.append(f"{number(signed.min() * sign)} stays at {place(reading.node)}: {fault}")
                 continue
             if clamped is None:
-                kept = np.where(signed <= -_HUGE, self._bound, signed) * sign
+                kept = np.where(signed <= -HUGE, self._bound, signed) * sign
                 clamped = self._index.add_initializer(f"{name}_clamped", kept.astype(value.dtype))
             reading.node.input[reading.position] = clamped
             self._index.uses.update({clamped: 1, name: -1})
@@ -110,9 +112,9 @@ class _Clamping:
             )
 
     def _fault_of_value(self, signed: np.ndarray) -> str | None:
-        hidden = signed <= -_HUGE
+        hidden = signed <= -HUGE
         if (~hidden & (signed < self._bound)).any():
-            return f"the constant has numbers between {self._bound:g} and {-_HUGE:g} too"
+            return f"the constant has numbers between {self._bound:g} and {-HUGE:g} too"
         if signed.ndim and signed.shape[-1] > 1 and hidden.all(axis=-1).any():
             return "the constant hides a whole row"
         return None

@@ -41,11 +41,19 @@ def _operators() -> Iterator[str]:
     yield from ("", "## Operators", "")
     yield f"Each in a graph of its own, quantized as a build does it, {table().source}: `benchmarks/operators.py`."
     yield "HTP: it runs there. CPU: it falls to the CPU. refused: the compiler ends with an error for the whole model."
+    yield f"Asked for: {'; '.join(_asked())}. A chip of another architecture is judged by the nearest."
     yield "Before `lint` looks here, it knows which operators a pass rewrites (LSTM, GRU, Erf in a GELU, ...)."
     yield from ("", f"| operator | {' | '.join(_COLUMNS)} |", f"|---|{'---|' * len(_COLUMNS)}")
     for case in sorted(table().cases, key=lambda case: case.op_type):
         cells = [_verdicts(case.verdicts.get(precision, ())) for precision in _COLUMNS.values()]
         yield f"| {_cell(_name(case))} | {' | '.join(cells)} |"
+
+
+def _asked() -> Iterator[str]:
+    """Each column, and the architectures that its precision was asked for."""
+    for heading, precision in _COLUMNS.items():
+        told = (verdict for case in table().cases for verdict in case.verdicts.get(precision, ()))
+        yield f"{heading} on {' '.join(sorted({arch for verdict in told for arch in verdict.archs}))}"
 
 
 def _name(case: Case) -> str:

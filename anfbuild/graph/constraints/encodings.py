@@ -6,16 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from anfbuild.graph.conditioning.clamp_masks import CARRIES, HUGE
 from anfbuild.graph.constraints.rule import Hit, Severity, rule
 from anfbuild.graph.constraints.scene import Node, Scene
 
 _WIDE_WEIGHTS = 73
 _PER_CHANNEL_OPSET = 13
-_UNBOUNDED = 1e4
 _TAKES_RANGE = {"Add", "Sub", "Mul", "Where", "Max", "Min", "Expand", "Concat", "Sum"}
 """Operators that hand a constant's range on to their result."""
-_MASKS = {"Add", "Sub", "Mul", "Where", "Expand", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Cast", "Slice"}
-"""What may lie between a mask's constant and the Softmax."""
 
 
 @rule(
@@ -75,10 +73,10 @@ def old_opset(scene: Scene) -> Iterator[Hit]:
     consequence="All codes are spent on it, and what it is added to has one left: docs/recipes.md has what that costs.",
     remedy="Clamp it in the model to what a softmax can tell from nothing (-50): more than a Softmax reads it.",
     mended_by="clamp_masks",
-    limit=f"{_UNBOUNDED:,.0f}",
+    limit=f"{HUGE:,.0f}",
 )
 def unbounded_range(scene: Scene) -> Iterator[Hit]:
-    """A constant beyond {limit}, as of an attention mask, in the range of an activation."""
+    """A constant of {limit} or more, as of an attention mask, in the range of an activation."""
     if not scene.aim.precision.quantized:
         return
     for node in scene.nodes:
@@ -86,7 +84,7 @@ def unbounded_range(scene: Scene) -> Iterator[Hit]:
             continue
         for name in node.inputs:
             value = scene.value(name) if name in scene.constant else None
-            if value is not None and value.dtype == np.float32 and value.size and np.abs(value).max() > _UNBOUNDED:
+            if value is not None and value.dtype == np.float32 and value.size and np.abs(value).max() >= HUGE:
                 detail = f"{name!r} holds {value.flat[int(np.abs(value).argmax())]:.3g}"
                 yield Hit(node, detail, mended=_hides_scores(scene, node))
 
@@ -100,8 +98,11 @@ def _hides_scores(scene: Scene, node: Node) -> bool:
             return False
         for reader in (reader for name in current.outputs for reader in scene.readers.get(name, ())):
             if reader.op_type == "Softmax":
+                last = len(scene.shapes.get(reader.input(0), ())) - 1
+                if reader.attributes.get("axis", -1) not in (-1, last):
+                    return False
                 found = True
-            elif reader.op_type not in _MASKS:
+            elif reader.op_type not in CARRIES:
                 return False
             elif reader.position not in seen:
                 seen.add(reader.position)

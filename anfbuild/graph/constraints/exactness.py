@@ -9,7 +9,8 @@ import numpy as np
 
 from anfbuild.graph.constraints.rule import Hit, Severity, rule
 from anfbuild.graph.constraints.scene import Node, Scene
-from anfbuild.graph.passes.exact_resize import RIGHT
+from anfbuild.graph.folding import RANDOM
+from anfbuild.graph.passes.exact_resize import is_right
 
 _CHANNELS = 1
 
@@ -60,25 +61,32 @@ def channel_pad(scene: Scene) -> Iterator[Hit]:
     Severity.ERROR,
     consequence="It takes other samples than stated, and nothing warns. Two forms "
     "(asymmetric with ceil or round_prefer_floor) are left to the CPU instead.",
-    remedy="Use a mode that is right: asymmetric with floor, or half_pixel, align_corners or pytorch_half_pixel with "
-    "round_prefer_floor.",
+    remedy="Use a mode that is right at every size: asymmetric with floor, or half_pixel with round_prefer_ceil.",
     mended_by="exact_resize",
 )
 def nearest_resize(scene: Scene) -> Iterator[Hit]:
-    """A nearest Resize in a mode that the HTP ignores."""
+    """A nearest Resize in a mode that the HTP ignores, or with samples in the middle of two elements."""
     for node in scene.live("Resize"):
         # Opset 10 has no modes: the upgrade states them, right ones where it enlarges.
         if scene.opset < 11 or node.attributes.get("mode", "nearest") != "nearest":
             continue
         coordinates = node.attributes.get("coordinate_transformation_mode", "half_pixel")
         rounding = node.attributes.get("nearest_mode", "round_prefer_floor")
-        if (coordinates, rounding) in RIGHT:
+        if is_right((coordinates, rounding), _lengths(scene, node)):
             continue
         kept = coordinates == "tf_crop_and_resize" or node.attributes.get("keep_aspect_ratio_policy", "stretch") != (
             "stretch"
         )
         static = node.input(0) in scene.shapes and node.outputs[0] in scene.shapes
         yield Hit(node, f"{coordinates} with {rounding}", static and not kept)
+
+
+def _lengths(scene: Scene, node: Node) -> list[tuple[int, int, float | None]]:
+    """Of each axis: its length, that of the result, and the scale where one is stated."""
+    before, after = scene.shapes.get(node.input(0), ()), scene.shapes.get(node.outputs[0], ())
+    stated = scene.value(node.input(2))
+    scales = [None] * len(before) if stated is None or len(stated) != len(before) else [float(v) for v in stated]
+    return [axis for axis in zip(before, after, scales, strict=False) if axis[0] != axis[1] or axis[2] not in (None, 1)]
 
 
 @rule(
@@ -120,6 +128,107 @@ def coarse_in_16_bits(scene: Scene) -> Iterator[Hit]:
         linear = node.attributes.get("mode", "nearest") == "linear"
         if linear if node.op_type == "Resize" else computed:
             yield Hit(node)
+
+
+@rule(
+    Severity.ERROR,
+    consequence="It stays an operator of its own, which the HTP was seen to compute many steps off, and whose scale "
+    "16-bit activations refuse.",
+    remedy="Export the model in evaluation mode, with constant parameters.",
+    mended_by="fold_affine",
+)
+def unfolded_batchnorm(scene: Scene) -> Iterator[Hit]:
+    """A BatchNormalization that was not folded into a convolution."""
+    for node in scene.live("BatchNormalization"):
+        training = bool(node.attributes.get("training_mode", 0))
+        computed = any(name not in scene.constant for name in node.inputs[1:])
+        why = "in training mode" if training else "with computed parameters" if computed else ""
+        yield Hit(node, why, not why)
+
+
+@rule(
+    Severity.ERROR,
+    consequence="Elements of the padding are counted or left out otherwise than stated, or hold garbage, and nothing "
+    "warns; of a last window that lies in the padding alone, the HTP makes one element more than the CPU.",
+    remedy="Pad the same on all sides, or write a Pad before it; leave ceil_mode out.",
+)
+def padded_pool(scene: Scene) -> Iterator[Hit]:
+    """A pooling that the HTP computes wrongly at the border: LpPool with padding, AveragePool with padding that is not
+    the same on all sides, and ceil_mode where the last window reaches beyond it."""
+    for node in scene.live("LpPool", "AveragePool", "MaxPool"):
+        why = _border(scene, node)
+        if why:
+            yield Hit(node, why)
+
+
+def _border(scene: Scene, node: Node) -> str:
+    """What is wrong at the border; empty: nothing."""
+    kernel = node.attributes.get("kernel_shape", [])
+    automatic = str(node.attributes.get("auto_pad", "NOTSET"))
+    pads = np.array(node.attributes.get("pads") or [0] * (2 * len(kernel))).reshape(2, -1)
+    if node.op_type == "LpPool":
+        return "padded" if pads.any() or automatic.startswith("SAME") else ""
+    if node.op_type == "AveragePool" and (automatic.startswith("SAME") or (pads != pads.flat[0]).any()):
+        return f"pads {pads.reshape(-1).tolist()}" if automatic == "NOTSET" else automatic
+    lengths = scene.shapes.get(node.input(0), ())[2:]
+    if not node.attributes.get("ceil_mode", 0) or len(lengths) != len(kernel):
+        return ""
+    strides = np.array(node.attributes.get("strides") or [1] * len(kernel))
+    dilations = np.array(node.attributes.get("dilations") or [1] * len(kernel))
+    left = np.array(lengths) + pads.sum(axis=0) - (dilations * (np.array(kernel) - 1) + 1)
+    last = -(-left // strides) * strides
+    beyond = last > left if node.op_type == "AveragePool" else last >= np.array(lengths) + pads[0]
+    return "ceil_mode" if beyond.any() else ""
+
+
+@rule(
+    Severity.ERROR,
+    consequence="What is moved keeps the codes of its own encoding, is read in that of the result, and nothing warns.",
+    remedy="Write a ScatterND, or Where with a constant mask.",
+)
+def scattered_elements(scene: Scene) -> Iterator[Hit]:
+    """A ScatterElements, whose three encodings the HTP takes for one."""
+    if scene.aim.precision.quantized:
+        for node in scene.live("ScatterElements"):
+            yield Hit(node, str(node.attributes.get("reduction", "none")))
+
+
+@rule(
+    Severity.ERROR,
+    consequence="The result has next to nothing to do with the function, and nothing warns.",
+    remedy="Choose 8-bit activations, with which it is right, or write a HardSigmoid as Mul, Add and Clip.",
+)
+def wrong_in_16_bits(scene: Scene) -> Iterator[Hit]:
+    """A Log or HardSigmoid with 16-bit activations: the HTP computes another function."""
+    if scene.aim.precision.quantized and scene.aim.precision.activation_bits == 16:
+        for node in scene.live("Log", "HardSigmoid"):
+            yield Hit(node)
+
+
+@rule(
+    Severity.WARNING,
+    consequence="The HTP and the CPU each draw their own, in every run: their agreement says nothing of what follows.",
+    remedy="Export the model in evaluation mode, or feed the noise as an input.",
+)
+def random_values(scene: Scene) -> Iterator[Hit]:
+    """An operator that draws random numbers."""
+    for node in scene.live(*sorted(RANDOM)):
+        yield Hit(node)
+
+
+@rule(
+    Severity.WARNING,
+    consequence="Where an input lies at a step, a rounding of its encoding takes the other side: single values differ "
+    "grossly between float, CPU and HTP.",
+    remedy="Sample with mode linear; let a function without steps take its place, or do this part after the model.",
+)
+def steep_function(scene: Scene) -> Iterator[Hit]:
+    """A function with steps of quantized values: a GridSample of the nearest element, ThresholdedRelu, Floor, Ceil,
+    Round."""
+    if scene.aim.precision.quantized:
+        for node in scene.live("GridSample", "ThresholdedRelu", "Floor", "Ceil", "Round"):
+            if node.op_type != "GridSample" or node.attributes.get("mode", "linear") == "nearest":
+                yield Hit(node)
 
 
 @rule(

@@ -124,9 +124,8 @@ def quantized_already(scene: Scene) -> Iterator[Hit]:
     """The model brings quantization of its own."""
     if scene.aim.precision.as_is:
         return
-    found = [n for n in scene.nodes if n.op_type in ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")]
-    if found:
-        yield Hit(found[0], f"{len(found)} such nodes")
+    if scene.encoding:
+        yield Hit(scene.encoding[0], f"{len(scene.encoding)} such nodes")
 
 
 @rule(

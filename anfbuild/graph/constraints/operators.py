@@ -103,6 +103,26 @@ def unbounded_loop(scene: Scene) -> Iterator[Hit]:
 
 
 @rule(
+    Severity.ERROR,
+    consequence="It does not fall to the CPU: the compiler ends with an error for the whole model.",
+    remedy="Stride in a layer of its own. With 8-bit activations a convolution that is not depthwise may have both.",
+)
+def dilated_stride(scene: Scene) -> Iterator[Hit]:
+    """A convolution with dilation and strides: the compiler refuses it with 16-bit activations, and a depthwise one in
+    all precisions, unless both are 2."""
+    for node in scene.live("Conv") if scene.aim.precision.quantized else ():
+        dilation = max(node.attributes.get("dilations", [1]))
+        stride = max(node.attributes.get("strides", [1]))
+        if dilation == 1 or stride == 1:
+            continue
+        group = node.attributes.get("group", 1)
+        channels = (*scene.shapes.get(node.input(0), ()), 0, 0)[1]
+        is_refused = (dilation, stride) != (2, 2) if group == channels else scene.aim.precision.activation_bits == 16
+        if is_refused:
+            yield Hit(node, f"dilation {dilation}, stride {stride}, group {group}")
+
+
+@rule(
     Severity.WARNING,
     consequence="It runs on the CPU: each one is a round trip from the HTP and back.",
     remedy="Export GELU as one operator, or use its tanh form.",

@@ -101,7 +101,8 @@ def findings(scene: Scene) -> Iterator[Finding]:
     """What every rule finds. Those that a pass mends go first: what it rewrites is no matter for the others."""
     for entry in sorted(RULES.values(), key=lambda entry: entry.mended_by is None):
         for hit in entry.check(scene):
-            mended_by = entry.mended_by if hit.mended else None
+            no_quantizer = entry.mended_by == "quantize" and scene.aim.precision.as_is
+            mended_by = entry.mended_by if hit.mended and not no_quantizer else None
             if hit.node is not None and mended_by is not None and mended_by not in _NO_PASSES:
                 scene.mended[hit.node.position] = mended_by
             yield Finding(

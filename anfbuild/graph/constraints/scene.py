@@ -12,12 +12,16 @@ import numpy as np
 import onnx
 from onnx import inliner, numpy_helper
 
-from anfbuild.errors import RecipeError, StepError, did_you_mean
+from anfbuild.errors import StepError
+from anfbuild.graph.computed_shapes import resolve
 from anfbuild.graph.constraints.aim import Aim
-from anfbuild.graph.constraints.sizes import resolve
-from anfbuild.graph.edit import used_names
+from anfbuild.graph.edit import constant_value, used_names
+from anfbuild.graph.folding import LARGEST_RESULT, QUANTIZATION, is_foldable
+from anfbuild.graph.large import has_data, skeleton, stated_bytes
+from anfbuild.graph.passes.fix_inputs import fix
+from anfbuild.graph.passes.prune_outputs import kept_outputs
 from anfbuild.graph.provenance import labels
-from anfbuild.graph.shapes import OpenDimension, input_values, is_static, known_shapes, known_types, open_dimensions
+from anfbuild.graph.shapes import OpenDimension, input_values, known_shapes, known_types
 
 _SMALL = 4096
 """Bytes of a constant from which on shape inference does not need it: it looks at sizes and axes only."""
@@ -62,7 +66,7 @@ class Scene:
         self.source = model
         structure = _structure(model)
         self.opset = next((e.version for e in structure.opset_import if e.domain in ("", "ai.onnx")), 0)
-        self.open: list[OpenDimension] = _fix(structure, shapes)
+        self.open: list[OpenDimension] = fix(structure, shapes, propose=True).left
         """Dimensions of inputs that neither the model nor a recipe fixes. The first proposal stands in for them."""
         self.fault: StepError | None = None
         """Why shapes could not be inferred."""
@@ -86,21 +90,29 @@ class Scene:
                 self.readers.setdefault(name, []).append(node)
         self.tensors = {tensor.name: tensor for tensor in model.graph.initializer}
         for node in self.of("Constant"):
-            value = node.attributes.get("value")
-            if isinstance(value, onnx.TensorProto):
-                self.tensors[node.outputs[0]] = value
+            value = constant_value(node.proto)
+            if value is not None:
+                self.tensors[value.name] = value
         self.inputs = [value.name for value in input_values(model)]
-        self.outputs = self._kept(outputs)
+        self.outputs = kept_outputs(structure, outputs)
         self.shapes = known_shapes(self.structure)
         self.shapes.update((name, tuple(tensor.dims)) for name, tensor in self.tensors.items())
         self.types = known_types(self.structure)
         self.types.update((name, tensor.data_type) for name, tensor in self.tensors.items())
+        self.encoded: set[str] = set()
+        """Constants that come out of an encoding of their own: they stay as they are."""
         self.constant = self._constant_names()
-        """Every value that depends on constants and static shapes alone: the build folds it."""
+        """Every value that depends on constants and static shapes alone: the build folds it, or it is a constant that
+        has an encoding of its own."""
         self.alive = self._alive()
         """Positions of the nodes that a kept output depends on."""
         self.mended: dict[int, str] = {}
         """Position of a node -> the pass that rewrites it, as the rules that have run so far found."""
+
+    @cached_property
+    def encoding(self) -> list[Node]:
+        """The nodes that say what encoding a value has."""
+        return [node for node in self.nodes if node.op_type in QUANTIZATION]
 
     def of(self, *op_types: str) -> list[Node]:
         """The nodes of standard operators, in the order of the model."""
@@ -122,7 +134,7 @@ class Scene:
     def value(self, name: str) -> np.ndarray | None:
         """The values of a constant; None where they are computed, too many to look at, or not there."""
         tensor = self.tensors.get(name)
-        if tensor is None or not _has_data(tensor) or math.prod(tensor.dims) * 4 > _READ:
+        if tensor is None or not has_data(tensor) or math.prod(tensor.dims) * 4 > _READ:
             return None
         try:
             return numpy_helper.to_array(tensor)
@@ -154,38 +166,41 @@ class Scene:
         graph = model.graph
         graph.value_info.extend(v for v in self.structure.graph.value_info if v.name not in self.constant)
         graph.input.extend(v for v in self.structure.graph.input if v.name not in self.constant)
-        for name in self.constant & self.shapes.keys():
+        for name in (self.constant - self.encoded) & self.shapes.keys():
             kind = self.types.get(name, onnx.TensorProto.FLOAT)
             graph.initializer.add(name=name, dims=self.shapes[name], data_type=kind)
         known = {value.name: value for value in (*self.structure.graph.output, *self.structure.graph.value_info)}
         graph.output.extend(known[name] for name in self.outputs if name in known)
-        for node in filter(self.works, self.nodes):
+        for node in self.nodes:
+            if not self.works(node) and self.encoded.isdisjoint(node.outputs):
+                continue
             graph.node.append(node.proto)
             graph.node[-1].name = node.label
         return model
 
     def _constant_names(self) -> set[str]:
-        fed = set(self.inputs)
-        constant = {name for name in self.tensors if name not in fed}
+        kept = set(self.outputs)
+        folded = self.tensors.keys() - set(self.inputs)
         for node in self.nodes:
-            if node.domain != "" or node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial"):
+            if not kept.isdisjoint(node.outputs):  # the build leaves a graph's outputs computed
                 continue
-            if (node.op_type in ("Shape", "Size") and node.input(0) in self.shapes) or constant.issuperset(node.reads):
-                constant.update(node.outputs)
-        return constant
+            sized = node.domain == "" and node.op_type in ("Shape", "Size") and node.input(0) in self.shapes
+            reads = is_foldable(node.proto) and folded.issuperset(node.reads) and not self._grows(node)
+            if sized or reads or (node.domain == "" and node.op_type == "Constant"):
+                folded.update(node.outputs)
+            elif node.op_type in QUANTIZATION and all(name in folded or name in self.encoded for name in node.reads):
+                self.encoded.update(node.outputs)
+        return folded | self.encoded
 
-    def _kept(self, outputs: Sequence[str] | None) -> list[str]:
-        """The outputs to keep. Raises RecipeError for a name that is no tensor of the model's."""
-        own = [value.name for value in self.structure.graph.output]
-        for name in outputs or ():
-            if name not in own and name not in self.producers:
-                raise RecipeError(
-                    f"the model has no output {name!r}",
-                    where="model.outputs",
-                    choices=own,
-                    remedy=did_you_mean(name, [*own, *self.producers]).strip() or None,
-                )
-        return own if outputs is None else list(outputs)
+    def _grows(self, node: Node) -> bool:
+        """Whether the node makes a value that is too large for a constant, and larger than what it reads."""
+        read = sum(map(self._stated_bytes, node.reads))
+        return any(self._stated_bytes(name) > max(LARGEST_RESULT, read) for name in node.outputs)
+
+    def _stated_bytes(self, name: str) -> int:
+        """Bytes of a value of its own type; 0 where that or the shape is not known."""
+        tensor = onnx.TensorProto(data_type=self.types.get(name, 0), dims=self.shapes.get(name, (0,)))
+        return stated_bytes(tensor)
 
     def _alive(self) -> set[int]:
         wanted = set(self.outputs)
@@ -221,63 +236,5 @@ def _nodes(graph: onnx.GraphProto) -> list[Node]:
 
 def _structure(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy without large constants, and without those whose data are missing: they stand among the inputs."""
-    small = onnx.ModelProto(ir_version=model.ir_version)
-    small.opset_import.extend(model.opset_import)
-    small.functions.extend(model.functions)
-    graph = small.graph
-    graph.name = model.graph.name
-    graph.node.extend(model.graph.node)
-    graph.input.extend(model.graph.input)
-    graph.output.extend(model.graph.output)
-    graph.value_info.extend(model.graph.value_info)
-    listed = {value.name for value in model.graph.input}
-    for tensor in model.graph.initializer:
-        if _has_data(tensor) and math.prod(tensor.dims) * 8 <= _SMALL:
-            graph.initializer.append(tensor)
-        elif tensor.name not in listed:
-            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+    small = skeleton(model, lambda tensor: not has_data(tensor) or math.prod(tensor.dims) * 8 > _SMALL)
     return inliner.inline_local_functions(small) if small.functions else small
-
-
-def _has_data(tensor: onnx.TensorProto) -> bool:
-    """Whether the model at hand holds the values."""
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        return False
-    fields = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
-    return bool(tensor.raw_data) or 0 in tensor.dims or any(getattr(tensor, field) for field in fields)
-
-
-def _fix(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> list[OpenDimension]:
-    """Write `shapes`, and proposals where these leave a dimension open, into the inputs. Returns what was open.
-
-    Raises RecipeError for an unknown input, and for a shape that contradicts the model.
-    """
-    values = {value.name: value for value in input_values(model)}
-    for name, shape in shapes.items():
-        if name not in values:
-            near = did_you_mean(name, values)
-            raise RecipeError(
-                f"the model has no input {name!r}", where=f"model.inputs.{name}", choices=values, remedy=near or None
-            )
-        dims = values[name].type.tensor_type.shape.dim
-        fixed = [dim.dim_value if is_static(dim) else None for dim in dims]
-        fits = len(fixed) == len(shape) and all(a in (None, b) for a, b in zip(fixed, shape, strict=True))
-        if dims and not fits:
-            text = ",".join("?" if size is None else str(size) for size in fixed)
-            raise RecipeError(
-                f"{list(shape)} does not fit the model's input, which is [{text}]",
-                where=f"model.inputs.{name}.shape",
-                remedy="Give the sizes that the model fixes, and one for each that it leaves open.",
-            )
-        if not dims:
-            values[name].type.tensor_type.shape.dim.extend(onnx.TensorShapeProto.Dimension() for _ in shape)
-        for dim, size in zip(values[name].type.tensor_type.shape.dim, shape, strict=True):
-            dim.dim_value = size
-    left = open_dimensions(model)
-    for entry in left:
-        values[entry.input].type.tensor_type.shape.dim[entry.index].dim_value = entry.proposals[-1]
-    if shapes or left:  # what is stated of inner values may hold for the open dimension alone
-        del model.graph.value_info[:]
-        for value in model.graph.output:
-            value.type.tensor_type.ClearField("shape")
-    return left

@@ -14,21 +14,6 @@ _LARGE_OUTPUT = 10**6
 
 
 @rule(
-    Severity.WARNING,
-    consequence="It stays an operator of its own, with a rounding of its own, and 16-bit activations refuse its scale.",
-    remedy="Export the model in evaluation mode, with constant parameters.",
-    mended_by="fold_affine",
-)
-def unfolded_batchnorm(scene: Scene) -> Iterator[Hit]:
-    """A BatchNormalization that was not folded into a convolution."""
-    for node in scene.live("BatchNormalization"):
-        training = bool(node.attributes.get("training_mode", 0))
-        computed = any(name not in scene.constant for name in node.inputs[1:])
-        why = "in training mode" if training else "with computed parameters" if computed else ""
-        yield Hit(node, why, not why)
-
-
-@rule(
     Severity.NOTE,
     consequence="They cost nothing: the build removes them.",
     remedy="None.",

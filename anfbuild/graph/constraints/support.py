@@ -99,7 +99,7 @@ def verdict(scene: Scene, node: Node) -> tuple[Unit, str]:
     What was never tried counts as CPU, and the reason says so.
     """
     if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
-        return "HTP", ""  # a part of what it stands beside
+        return "HTP", ""  # encodings, of which nothing is left
     known = table().by_type
     if node.domain != "" or node.op_type not in known:
         return "CPU", "the compiler was never asked about this operator"
@@ -125,10 +125,8 @@ def told(case: Case, aim: Aim) -> tuple[Unit, str]:
 
 
 def _names(precision: Precision) -> tuple[str, ...]:
-    default = ("float",) if not precision.quantized else ("int8_per_channel",)
-    if precision.as_is and precision.activation_bits == 16:
-        default = ("a16w8_per_channel",)
-    return _NEAREST.get(precision.name, default)
+    by_bits = "a16w8_per_channel" if precision.activation_bits == 16 else "int8_per_channel"
+    return _NEAREST.get(precision.name, (by_bits if precision.quantized else "float",))
 
 
 def _detail(case: Case) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import onnx
@@ -13,25 +13,46 @@ from anfbuild.graph.execute import Session
 from anfbuild.graph.rewrite import Expansion, Replacements
 from anfbuild.graph.shapes import infer, known_shapes
 
-RIGHT = (
-    ("asymmetric", "floor"),
-    ("half_pixel", "round_prefer_floor"),
-    ("half_pixel", "round_prefer_ceil"),
-    ("align_corners", "round_prefer_floor"),
-    ("align_corners", "round_prefer_ceil"),
-    ("pytorch_half_pixel", "round_prefer_floor"),
-    ("pytorch_half_pixel", "round_prefer_ceil"),
-)
-"""Coordinate transformation and rounding that the HTP was seen to compute as stated; the others it takes silently for
-another (up to 253 steps of 8 bits off), or leaves to the CPU."""
+RIGHT = (("asymmetric", "floor"), ("half_pixel", "round_prefer_ceil"))
+"""Coordinate transformation and rounding that the HTP was seen to compute as stated at every size. Most others it takes
+silently for another (up to 255 steps of 8 bits off), and some it leaves to the CPU: `benchmarks/exactness.py`."""
+_ROUNDS = ("round_prefer_floor", "round_prefer_ceil")
+_TIE = 1e-4
+"""Of an element: so near to the middle of two, the arithmetic decides which is taken."""
+
+
+def is_right(modes: tuple[str, str], axes: Iterable[tuple[int, int, float | None]]) -> bool:
+    """Whether the HTP takes the samples that `modes` state. `axes`: (length, that of the result, the scale as stated).
+
+    Those of RIGHT are; half_pixel and align_corners with any rounding to the nearest where no sample lies in the middle
+    of two; pytorch_half_pixel where each length grows by a whole factor.
+    """
+    coordinates, rounding = modes
+    if modes in RIGHT:
+        return True
+    if rounding not in _ROUNDS or coordinates not in ("half_pixel", "align_corners", "pytorch_half_pixel"):
+        return False
+    if coordinates == "pytorch_half_pixel":
+        return all(after % before == 0 and scale in (None, after // before) for before, after, scale in axes)
+    return not any(_has_ties(coordinates, *axis) for axis in axes)
+
+
+def _has_ties(coordinates: str, before: int, after: int, scale: float | None) -> bool:
+    numbers = np.arange(after, dtype=np.float64)
+    if coordinates == "align_corners":
+        found = numbers * (before - 1) / max(after - 1, 1)
+    else:
+        found = (numbers + 0.5) / (scale or after / before) - 0.5
+    return bool((np.abs(found - np.floor(found) - 0.5) < _TIE).any())
 
 
 def run(model: onnx.ModelProto) -> PassResult:
     """Requires opset 13, static input shapes and constants to be initializers.
 
-    Ensures that a nearest Resize is in a mode of RIGHT: where one takes the same samples for these sizes, it takes
-    its place, else a Gather of each axis does. The same numbers. What stays is noted: crops, kept aspect ratios,
-    computed sizes; and what the HTP leaves to the CPU or was never checked on: antialiasing, cubic but of factor 2.
+    Ensures that a nearest Resize is one that the HTP computes as stated (`is_right`): where a mode of RIGHT takes the
+    same samples for these sizes, it takes its place, else a Gather of each axis does. The same numbers. What stays is
+    noted: crops, kept aspect ratios, computed sizes; and what the HTP leaves to the CPU or was never checked on:
+    antialiasing, cubic but of factor 2.
     """
     found = [node for node in model.graph.node if node.op_type == "Resize" and node.domain == ""]
     if not found:
@@ -52,7 +73,7 @@ def run(model: onnx.ModelProto) -> PassResult:
             resizing = _resizing(index, node, *ends)
             if isinstance(resizing, str):
                 notes.append(f"{name} stays, the HTP may compute it wrongly: {resizing}")
-            else:
+            elif not is_right(_modes(node), ((axis.length, axis.result, axis.scale) for axis in resizing)):
                 _rewrite(index, node, resizing, replacements)
                 changed += 1
     replacements.apply()

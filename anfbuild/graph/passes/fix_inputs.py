@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import onnx
 
@@ -18,6 +19,32 @@ def run(model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]]) -> Pa
     mean what it says, is noted. Where a dimension was open, the shapes of outputs and inner values may
     hold for the open dimension only, so they are no longer stated. Raises RecipeError for an unknown input, for a shape
     that contradicts the model, and for dimensions that stay open: then it lists each with the value to type.
+    """
+    inputs = {value.name: value for value in input_values(model)}
+    fixed = fix(model, input_shapes)
+    unranked = [name for name, value in inputs.items() if not value.type.tensor_type.HasField("shape")]
+    if fixed.left or unranked:
+        raise _open_error(inputs, fixed.left, unranked)
+    if not fixed.changed:
+        return PassResult("fix_inputs", 0)
+    return PassResult("fix_inputs", fixed.changed, [f"fixed {fixed.changed} open dimensions", *fixed.differing])
+
+
+class Fixed(NamedTuple):
+    """What was done to the inputs of a model."""
+
+    changed: int
+    """Dimensions that were open."""
+    left: list[OpenDimension]
+    """Those that still are, with sizes to try."""
+    differing: list[str]
+    """What is said of symbols that have several sizes now."""
+
+
+def fix(model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]], *, propose: bool = False) -> Fixed:
+    """Write `input_shapes` into the inputs, and with `propose` the last proposal into what these leave open.
+
+    Raises RecipeError as `run` does, but for dimensions that stay open.
     """
     inputs = {value.name: value for value in input_values(model)}
     symbols = {
@@ -42,20 +69,18 @@ def run(model: onnx.ModelProto, input_shapes: Mapping[str, Sequence[int]]) -> Pa
         if is_static(dim):
             sizes.setdefault(symbol, {}).setdefault(dim.dim_value, f"{name}[{index}]")
     left = open_dimensions(model, {symbol: next(iter(found)) for symbol, found in sizes.items()})
-    unranked = [name for name, value in inputs.items() if not value.type.tensor_type.HasField("shape")]
-    if left or unranked:
-        raise _open_error(inputs, left, unranked)
-    if not changed:
-        return PassResult("fix_inputs", 0)
-    del model.graph.value_info[:]
-    for value in model.graph.output:
-        value.type.tensor_type.ClearField("shape")
+    for entry in left if propose else ():
+        inputs[entry.input].type.tensor_type.shape.dim[entry.index].dim_value = entry.proposals[-1]
+    if changed or (left and propose):  # what is stated of inner values may hold for the open dimension alone
+        del model.graph.value_info[:]
+        for value in model.graph.output:
+            value.type.tensor_type.ClearField("shape")
     differing = [
         f"{symbol} is " + " and ".join(f"{size} in {place}" for size, place in found.items())
         for symbol, found in sizes.items()
         if len(found) > 1
     ]
-    return PassResult("fix_inputs", changed, [f"fixed {changed} open dimensions", *differing])
+    return Fixed(changed, left, differing)
 
 
 def _fix(value: onnx.ValueInfoProto, shape: Sequence[int]) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx
@@ -12,25 +11,13 @@ from onnx import helper, numpy_helper
 
 from anfbuild.errors import StepError
 from anfbuild.graph.computed_shapes import computed
-from anfbuild.graph.edit import PassResult, constants, place, remove_at, subgraphs, used_names
+from anfbuild.graph.edit import PassResult, constant_value, constants, place, remove_at, shape_value, used_names
 from anfbuild.graph.execute import Session
+from anfbuild.graph.folding import LARGEST_RESULT, check_division, divides, is_foldable, returning_all
 from anfbuild.graph.large import is_left_out, stated_bytes
 from anfbuild.graph.provenance import Carrier, inherit
-from anfbuild.graph.shapes import infer, known_shapes, known_types, shape_value
+from anfbuild.graph.shapes import infer, known_shapes, known_types
 
-# Another run gives another value.
-_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
-# Initializers are tensors.
-_NO_TENSORS = {"SequenceConstruct", "SequenceEmpty", "SplitToSequence", "Optional"}
-# Folding these would undo what a quantized source model states.
-_QUANTIZATION = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
-
-_INTEGERS = {onnx.TensorProto.INT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32, onnx.TensorProto.INT64}
-_INTEGERS |= {onnx.TensorProto.UINT8, onnx.TensorProto.UINT16, onnx.TensorProto.UINT32, onnx.TensorProto.UINT64}
-
-LARGEST_RESULT = 64 * 2**20
-"""Bytes. A larger result stays computed, unless it is no larger than what it is computed from: a few numbers can say
-"a tensor of gigabytes", where a transposed weight only takes the place of another."""
 ROUNDS = 3
 """Of inferring and folding, before all levels that are left are walked once."""
 BATCH = 256 * 2**20
@@ -52,7 +39,7 @@ def run(model: onnx.ModelProto) -> PassResult:
         folded += step
         rounds += 1
         if rounds == ROUNDS:  # one a level of shapes that are computed from shapes: now all levels at once
-            folded += _replace(model, computed(model, _is_foldable, functools.partial(_compute, model)))
+            folded += _replace(model, computed(model))
     notes = [f"lifted {lifted} Constant nodes"] * bool(lifted) + [f"folded {folded} nodes"] * bool(folded)
     return PassResult("fold_constants", lifted + folded, notes)
 
@@ -62,36 +49,19 @@ def _lift(model: onnx.ModelProto) -> int:
     lifted = []
     for position, node in enumerate(model.graph.node):
         if node.op_type == "Constant" and node.domain == "" and node.output[0] not in outputs:
+            value = constant_value(node)
+            if value is None:
+                raise StepError(
+                    f"constant {node.output[0]!r} is a string or sparse tensor, which is not supported",
+                    where=place(node),
+                    remedy="Cut that part of the model with model.outputs, or export the model without it.",
+                )
             tensor = model.graph.initializer.add()
-            tensor.CopyFrom(_tensor_of(node))
+            tensor.CopyFrom(value)
             inherit(tensor, [node])
             lifted.append(position)
     remove_at(model.graph.node, lifted)
     return len(lifted)
-
-
-def _tensor_of(node: onnx.NodeProto) -> onnx.TensorProto:
-    """The value of a Constant node, under the name of its output."""
-    name = node.output[0]
-    value = node.attribute[0]
-    if value.name == "value" and value.t.data_type != onnx.TensorProto.STRING:
-        tensor = onnx.TensorProto()
-        tensor.CopyFrom(value.t)
-        tensor.name = name
-        return tensor
-    arrays: dict[str, np.ndarray] = {
-        "value_float": np.array(value.f, np.float32),
-        "value_floats": np.array(value.floats, np.float32),
-        "value_int": np.array(value.i, np.int64),
-        "value_ints": np.array(value.ints, np.int64),
-    }
-    if value.name not in arrays:
-        raise StepError(
-            f"constant {name!r} is a string or sparse tensor, which is not supported",
-            where=f"node {node.name or '(unnamed)'} (Constant)",
-            remedy="Cut that part of the model with model.outputs, or export the model without it.",
-        )
-    return numpy_helper.from_array(arrays[value.name], name)
 
 
 def _fold_shapes(model: onnx.ModelProto) -> int:
@@ -104,18 +74,6 @@ def _fold_shapes(model: onnx.ModelProto) -> int:
     return _replace(model, values)
 
 
-def _compute(
-    model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], tensors: Sequence[onnx.TensorProto]
-) -> dict[str, np.ndarray]:
-    """All that `nodes` make of the constants `tensors`."""
-    values = {tensor.name: tensor for tensor in tensors}
-    for node in nodes:
-        _check_division(node, values)
-    part = _returning_all(model, nodes)
-    part.graph.initializer.extend(tensors)
-    return Session(part).run({})
-
-
 def _fold_ready(model: onnx.ModelProto) -> int:
     """Replace the nodes that depend on initializers alone by what the CPU session computes for them."""
     graph = model.graph
@@ -125,34 +83,16 @@ def _fold_ready(model: onnx.ModelProto) -> int:
     ready: list[onnx.NodeProto] = []
     for node in graph.node:
         is_ready = all(not name or name in known for name in node.input) and outputs.isdisjoint(node.output)
-        if node.op_type == "Div" and not all(name in settled for name in node.input):
+        if divides(node) and not all(name in settled for name in node.input):
             continue  # until the values of its inputs can be checked
-        if is_ready and _is_foldable(node):
-            _check_division(node, settled)
+        if is_ready and is_foldable(node):
+            check_division(node, settled)
             known.update(node.output)
             ready.append(node)
     ready = _some(model, _without_large(model, ready))
     if not ready:
         return 0
     return _replace(model, Session(_part(model, ready)).run({}))
-
-
-def _check_division(node: onnx.NodeProto, values: Mapping[str, onnx.TensorProto]) -> None:
-    """StepError for a division of integers of `values` that has no result: some end the process, by the processor."""
-    if node.op_type != "Div" or not all(name in values for name in node.input):
-        return
-    dividend, divisor = (values[name] for name in node.input)
-    if dividend.data_type not in _INTEGERS:
-        return
-    by = numpy_helper.to_array(divisor)
-    least = np.iinfo(by.dtype).min
-    overflows = least < 0 and (by == -1).any() and (numpy_helper.to_array(dividend) == least).any()
-    if overflows or (by == 0).any():
-        raise StepError(
-            f"{'the least integer is divided by -1' if overflows else 'an integer is divided by 0'}: no result",
-            where=place(node),
-            remedy="Export the model again without that division, or cut it off with model.outputs.",
-        )
 
 
 def _some(model: onnx.ModelProto, ready: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -199,20 +139,11 @@ def _sizes(part: onnx.ModelProto) -> dict[str, int]:
     }
 
 
-def _is_foldable(node: onnx.NodeProto) -> bool:
-    return (
-        node.domain == ""
-        and bool(node.input)
-        and node.op_type not in _RANDOM | _NO_TENSORS | _QUANTIZATION
-        and next(subgraphs(node), None) is None
-    )
-
-
 def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto], *, values: bool = True) -> onnx.ModelProto:
     """A model of `nodes` and the initializers that they read, which returns all that they make. Without `values`, the
     large initializers are inputs."""
     read = {name for node in nodes for name in node.input}
-    part = _returning_all(model, nodes)
+    part = returning_all(model, nodes)
     for tensor in model.graph.initializer:
         if tensor.name not in read:
             continue
@@ -220,22 +151,6 @@ def _part(model: onnx.ModelProto, nodes: list[onnx.NodeProto], *, values: bool =
             part.graph.initializer.append(tensor)
         else:
             part.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
-    return part
-
-
-def _returning_all(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> onnx.ModelProto:
-    """A model of `nodes` that returns all that they make, without any constants."""
-    part = onnx.ModelProto(ir_version=model.ir_version)
-    part.opset_import.extend(model.opset_import)
-    part.graph.name = "constants"
-    part.graph.node.extend(nodes)
-    seen: set[str] = set()
-    for node in part.graph.node:
-        if node.name in seen:  # onnx allows it, the runtime does not
-            node.name = ""
-        seen.add(node.name)
-    outputs = (name for node in nodes for name in node.output if name)
-    part.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)  # the runtime infers their types
     return part
 
 

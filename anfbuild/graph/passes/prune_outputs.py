@@ -20,6 +20,22 @@ def run(model: onnx.ModelProto, outputs: Sequence[str] | None) -> PassResult:
     if outputs is None:
         return PassResult("prune_outputs", 0)
     own = {value.name: value for value in model.graph.output}
+    names = kept_outputs(model, outputs)
+    inner = {value.name: value for value in infer(model).graph.value_info} if set(names) - set(own) else {}
+    kept = [_copy(own.get(name) or _typed(inner, name)) for name in names]
+    cut = [name for name in own if name not in outputs]
+    added = [value.name for value in kept if value.name not in own]
+    del model.graph.output[:]
+    model.graph.output.extend(kept)
+    notes = [f"cut output {name}" for name in cut] + [f"new output {name}" for name in added]
+    return PassResult("prune_outputs", len(notes), notes)
+
+
+def kept_outputs(model: onnx.ModelProto, outputs: Sequence[str] | None) -> list[str]:
+    """The names of the outputs that are kept, each once. Raises RecipeError as `run` does."""
+    own = [value.name for value in model.graph.output]
+    if outputs is None:
+        return own
     made = {name for node in model.graph.node for name in node.output if name}
     for name in outputs:
         if name not in own and name not in made:
@@ -31,14 +47,7 @@ def run(model: onnx.ModelProto, outputs: Sequence[str] | None) -> PassResult:
             )
     if not outputs:
         raise RecipeError("no output is kept", where="model.outputs", choices=own, remedy="Name one at least.")
-    inner = {value.name: value for value in infer(model).graph.value_info} if set(outputs) - set(own) else {}
-    kept = [_copy(own.get(name) or _typed(inner, name)) for name in dict.fromkeys(outputs)]
-    cut = [name for name in own if name not in outputs]
-    added = [value.name for value in kept if value.name not in own]
-    del model.graph.output[:]
-    model.graph.output.extend(kept)
-    notes = [f"cut output {name}" for name in cut] + [f"new output {name}" for name in added]
-    return PassResult("prune_outputs", len(notes), notes)
+    return list(dict.fromkeys(outputs))
 
 
 def _typed(inner: dict[str, onnx.ValueInfoProto], name: str) -> onnx.ValueInfoProto:

@@ -9,7 +9,7 @@ import onnx
 from onnx import numpy_helper
 
 from anfbuild.errors import StepError
-from anfbuild.graph.edit import PassResult, constants, subgraphs
+from anfbuild.graph.edit import PassResult, constant_value, constants, subgraphs
 
 MOST_TURNS = 1_000_000
 """A trip count above it bounds nothing: exporters write INT64_MAX for a loop that only its condition ends."""
@@ -47,16 +47,8 @@ def _check(graph: onnx.GraphProto, outer: Mapping[str, onnx.TensorProto]) -> Non
 
 def _constant_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[str, onnx.TensorProto]]:
     """Name and value of the Constant nodes that subgraphs, and outputs of the graph, keep."""
-    for node in nodes:
-        if node.op_type == "Constant" and node.domain == "":
-            value = node.attribute[0]
-            if value.name == "value":
-                yield node.output[0], value.t
-            elif value.name in ("value_int", "value_float"):
-                number = np.int64(value.i) if value.name == "value_int" else np.float32(value.f)
-                yield node.output[0], numpy_helper.from_array(np.asarray(number))
-            elif value.name == "value_floats":
-                yield node.output[0], numpy_helper.from_array(np.array(value.floats, np.float32))
+    values = map(constant_value, nodes)
+    yield from ((value.name, value) for value in values if value is not None)
 
 
 def _check_turns(node: onnx.NodeProto, known: Mapping[str, onnx.TensorProto]) -> None:

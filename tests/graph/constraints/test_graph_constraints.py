@@ -9,7 +9,16 @@ from graph_models import Builder, conv_model
 from onnx import TensorProto, helper
 
 from anfbuild.errors import RecipeError
-from anfbuild.graph.constraints import FLOAT16, RULES, Aim, Inspection, Precision, Severity, document, inspect
+from anfbuild.graph.constraints import (
+    FLOAT16,
+    RULES,
+    Aim,
+    Inspection,
+    Precision,
+    Severity,
+    document,
+    inspect,
+)
 
 INT8 = Precision("int8", 8, 8)
 PER_CHANNEL = Precision("int8_per_channel", 8, 8, per_channel=True)
@@ -145,6 +154,38 @@ def test_sizes_that_the_graph_computes_are_followed() -> None:
     assert [placed.unit for placed in result.placement].count("folded") == 4
 
 
+def test_a_table_whose_rows_the_graph_counts_has_a_size() -> None:
+    b = Builder()
+    length = b.node("Gather", [b.node("Shape", ["x"]), b.constant(np.array(1))])
+    rows = b.node("Range", [b.constant(np.int64(0)), length, b.constant(np.int64(1))])
+    read = b.node("Gather", [b.weights(600, 8), rows], name="table")
+    b.node("Add", [b.node("Unsqueeze", ["x", b.constant(np.array([2]))]), read], "y", name="sum")
+    result = look(b.model({"x": ["n", "length"]}, {"y": None}), shapes={"x": [1, 6]})
+    assert not result.failed
+    assert {placed.node: placed.unit for placed in result.placement if placed.node in ("table", "sum")} == {
+        "table": "folded",
+        "sum": "HTP",
+    }
+
+
+@pytest.mark.parametrize("op_type", ["Div", "Mod"])
+def test_a_division_without_a_result_is_a_finding(op_type) -> None:
+    b = Builder()
+    size = b.node("Gather", [b.node("Shape", ["x"]), b.constant(np.array([0]))])
+    nothing = b.node("Sub", [size, size])
+    b.node("Reshape", ["x", b.node(op_type, [size, nothing], name="n")], "y")
+    (finding,) = [entry for entry in look(b.model({"x": [4]}, {"y": None})).findings if entry.severity.value == "error"]
+    assert "divided by 0" in finding.detail
+
+
+def test_a_constant_that_is_an_output_or_too_large_stays_computed() -> None:
+    b = Builder()
+    b.node("Relu", [b.weights(2, 2)], "out", name="output")
+    b.node("Add", ["x", b.node("Expand", [b.weights(1, 1), b.constant(np.array([2**13, 2**13]))], name="grows")], "y")
+    placed = {row.node: row.unit for row in look(b.model({"x": [1, 1]}, {"y": None, "out": None})).placement}
+    assert (placed["output"], placed["grows"]) == ("HTP", "HTP")
+
+
 @pytest.mark.parametrize("op_type", ["ConstantOfShape", "Expand", "Tile"])
 def test_a_few_numbers_that_ask_for_gigabytes_are_not_computed(op_type) -> None:
     b = Builder()
@@ -228,6 +269,12 @@ def test_a_mask_of_the_least_float_is_told() -> None:
     assert found(look(one("Add", np.full(8, -50, np.float32))), "unbounded-range") == []
 
 
+@pytest.mark.parametrize(("value", "is_found"), [(-9000.0, True), (-8999.0, False)])
+def test_a_mask_begins_where_clamp_masks_says(value, is_found) -> None:
+    model = one("Add", np.float32(value))
+    assert bool(found(look(model), "unbounded-range")) == is_found
+
+
 def test_a_mask_that_a_softmax_alone_reads_is_clamped_by_the_build() -> None:
     for outputs, mended in ((["y"], "clamp_masks"), (["y", "s"], None)):
         b = Builder()
@@ -241,6 +288,43 @@ def test_what_is_coarse_in_16_bits_is_told() -> None:
     assert found(look(one("MatMul", "x"), A16W8), "coarse-in-16-bits") == [("n", None)]
     assert found(look(one("MatMul", "x")), "coarse-in-16-bits") == []
     assert found(look(one("MatMul", np.ones((8, 8), np.float32)), A16W8), "coarse-in-16-bits") == []
+
+
+CONV = np.ones((8, 8, 3, 3), np.float32)
+DEPTHWISE = np.ones((8, 1, 3, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "rule", "is_found"),
+    [
+        (one("HardSigmoid"), A16W8, "wrong-in-16-bits", True),
+        (one("HardSigmoid"), INT8, "wrong-in-16-bits", False),
+        (one("ScatterElements", np.zeros((1, 8, 8, 1), np.int64), np.ones((1, 8, 8, 1), np.float32)), INT8,
+         "scattered-elements", True),
+        (one("RandomNormalLike"), INT8, "random-values", True),
+        (one("Floor"), INT8, "steep-function", True),
+        (one("GridSample", np.zeros((1, 4, 4, 2), np.float32), mode="nearest"), INT8, "steep-function", True),
+        (one("GridSample", np.zeros((1, 4, 4, 2), np.float32), mode="linear"), INT8, "steep-function", False),
+        (one("LpPool", kernel_shape=[2, 2], pads=[1] * 4), INT8, "padded-pool", True),
+        (one("LpPool", kernel_shape=[2, 2]), INT8, "padded-pool", False),
+        (one("AveragePool", kernel_shape=[3, 3], pads=[1] * 4), INT8, "padded-pool", False),
+        (one("AveragePool", kernel_shape=[3, 3], pads=[1, 1, 0, 0]), INT8, "padded-pool", True),
+        (one("AveragePool", kernel_shape=[3, 3], auto_pad="SAME_UPPER"), INT8, "padded-pool", True),
+        (one("AveragePool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1), INT8, "padded-pool", True),
+        (one("AveragePool", kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1), INT8, "padded-pool", False),
+        (one("MaxPool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1), INT8, "padded-pool", False),
+        (one("MaxPool", kernel_shape=[2, 2], strides=[3, 3], pads=[0, 0, 1, 1], ceil_mode=1), INT8, "padded-pool",
+         True),
+        (one("Conv", CONV, dilations=[2, 2], strides=[2, 2]), A16W8, "dilated-stride", True),
+        (one("Conv", CONV, dilations=[2, 2], strides=[2, 2]), INT8, "dilated-stride", False),
+        (one("Conv", DEPTHWISE, dilations=[2, 2], strides=[2, 2], group=8), A16W8, "dilated-stride", False),
+        (one("Conv", DEPTHWISE, dilations=[3, 3], strides=[2, 2], group=8), INT8, "dilated-stride", True),
+        (one("Conv", DEPTHWISE, dilations=[3, 3], group=8), INT8, "dilated-stride", False),
+    ],
+)  # fmt: skip
+def test_what_the_emulator_showed_is_found(model, precision, rule, is_found) -> None:
+    """See benchmarks/exactness.py."""
+    assert found(look(model, precision), rule) == ([("n", None)] if is_found else [])
 
 
 def test_a_float16_model_and_one_that_is_quantized_are_errors() -> None:
@@ -261,8 +345,9 @@ def test_half_precision_needs_a_chip_that_has_it() -> None:
 def test_shapes_and_outputs_that_do_not_fit_are_refused() -> None:
     for more, says in (
         ({"shapes": {"z": [1]}}, "no input 'z'"),
-        ({"shapes": {"x": [1, 3, 9, 9]}}, "does not fit"),
-        ({"shapes": {"x": [1, 3]}}, "does not fit"),
+        ({"shapes": {"x": [1, 3, 9, 9]}}, "the model fixes it at 8"),
+        ({"shapes": {"x": [1, 3]}}, "Give 4 sizes"),
+        ({"shapes": {"x": [1, 3, 8, 0]}}, "a size below 1"),
         ({"outputs": ["z"]}, "no output 'z'"),
     ):
         with pytest.raises(RecipeError, match=says):
@@ -289,3 +374,38 @@ def test_every_rule_has_its_texts_and_the_page_names_it() -> None:
         assert all((entry.consequence, entry.remedy)), name
         assert f"`{name}`" in page
         assert "{" not in entry.message + entry.consequence + entry.remedy, name
+
+
+def quantized_model() -> onnx.ModelProto:
+    """x -> Q, DQ -> Conv of weights per channel, out of int8 -> Q, DQ -> y; 16-bit activations."""
+    b = Builder()
+
+    def encoded(value: str, output: str | None = None) -> str:
+        step = [b.constant(np.float32(0.01)), b.constant(np.uint16(100))]
+        return b.node("DequantizeLinear", [b.node("QuantizeLinear", [value, *step]), *step], output)
+
+    scales = [b.constant(np.full(4, 0.01, np.float32)), b.constant(np.zeros(4, np.int8))]
+    weights = b.node("DequantizeLinear", [b.constant(np.ones((4, 3, 1, 1), np.int8)), *scales], axis=0)
+    encoded(b.node("Conv", [encoded("x"), weights], name="conv"), "y")
+    return b.model({"x": [1, 3, 8, 8]}, {"y": None}, opset=21, ir=10)
+
+
+def test_a_quantized_model_runs_where_its_encodings_let_it() -> None:
+    result = look(quantized_model(), Precision("as_is", 16, 8, per_channel=True, as_is=True))
+    assert not result.failed
+    assert "conv" in {placed.node for placed in result.placement if placed.unit == "HTP"}
+    assert "CPU" not in {placed.unit for placed in result.placement}
+
+
+def test_a_quantized_model_is_an_error_for_a_quantizer() -> None:
+    (finding,) = [entry for entry in look(quantized_model()).findings if entry.rule == "quantized-already"]
+    assert "quantization=as_is" in finding.remedy
+
+
+def test_what_the_quantizer_would_mend_stays_where_encodings_are_kept() -> None:
+    b = Builder()
+    b.node("LayerNormalization", ["x", b.positive(8), b.weights(8)], "y", name="n")
+    model = b.model({"x": [1, 3, 8]}, {"y": None})
+    kept = Precision("as_is", 8, 8, per_channel=True, as_is=True)
+    assert found(look(model), "layernorm-scale") == [("n", "quantize")]
+    assert found(look(model, kept), "layernorm-scale") == [("n", None)]

@@ -1,7 +1,9 @@
 """The failures F1 to F11 that real models met: each is found before anything is calibrated, and the build mends it or
-refuses it. That what mends it gives the right value is tested here where one test can say it, else where `see` says."""
+refuses it, so that the HTP computes what the CPU does. Where a test elsewhere says so, its name stands here."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -10,9 +12,14 @@ from graph_models import Builder, assert_same_floats, copy, op_types
 from onnx import TensorProto
 
 from anfbuild.errors import RecipeError
-from anfbuild.graph import clean
+from anfbuild.graph import Session, clean, serialize
 from anfbuild.graph.constraints import Aim, Finding, Precision, inspect
+from anfbuild.qnn import Options, unavailable
+from anfbuild.qnn.compile import compile_context
+from anfbuild.qnn.emulate import emulate
 from anfbuild.quantization import SCHEMES, check
+from anfbuild.quantization.quantize import quantize
+from anfbuild.quantization.statistics import collect
 
 X = {"x": [1, 8, 6, 6]}
 
@@ -64,10 +71,37 @@ def old_opset() -> onnx.ModelProto:
     return b.model(X, {"y": None}, opset=11)
 
 
+def layernorm() -> onnx.ModelProto:
+    b = Builder()
+    b.node("LayerNormalization", ["x", b.positive(6), b.weights(6)], "y", name="n")
+    return b.model(X, {"y": None})
+
+
+def tied_resize() -> onnx.ModelProto:
+    b = Builder()
+    scales = b.constant(np.array([1, 1, 1.5, 1.5], np.float32))
+    b.node("Resize", ["x", "", scales], "y", mode="nearest", name="n")
+    return b.model(X, {"y": None})
+
+
+def uneven_pool() -> onnx.ModelProto:
+    b = Builder()
+    b.node("AveragePool", ["x"], "y", name="n", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    return b.model(X, {"y": None})
+
+
+def scattered() -> onnx.ModelProto:
+    b = Builder()
+    rows = b.constant(np.zeros((1, 8, 1, 6), np.int64))
+    b.node("ScatterElements", ["x", rows, b.constant(np.full((1, 8, 1, 6), 9, np.float32))], "y", name="n", axis=2)
+    return b.model(X, {"y": None})
+
+
 MENDED = {
     "F1": (depthwise, "int8", "depthwise-1x1", "lower_depthwise"),
     "F2": (channel_pad, "int8", "channel-pad", "lower_channel_pad"),
     "F4": (resize, "int8", "nearest-resize", "exact_resize"),
+    "F4, between two": (tied_resize, "int8", "nearest-resize", "exact_resize"),
     "F6": (lstm, "int8", "recurrent", "unroll_recurrent"),
     "F9": (old_opset, "int8_per_channel", "old-opset", "upgrade_opset"),
     "docs/htp.md": (transposed_convolution, "int8", "convtranspose-add", "fold_affine"),
@@ -83,6 +117,39 @@ def test_it_is_found_and_the_pass_that_is_named_mends_it_with_the_same_values(bu
     assert mended_by in {result.name for result in cleaned.passes if result.changed}
     assert findings(cleaned.model, scheme, rule=rule) == []
     assert_same_floats(source, cleaned.model, **X)
+
+
+def steps_off(model: onnx.ModelProto, scheme: str, folder: Path) -> tuple[int, float]:
+    """Partitions on the HTP, and how far the emulator is from the CPU: the root mean square, in 1/256 of the range."""
+    feeds = {"x": np.random.default_rng(0).uniform(-2, 3, X["x"]).astype(np.float32)}
+    qdq, encodings = quantize(model, collect(model, [("sample", feeds)]), scheme, "minmax")
+    options = Options(57, "v75")
+    built = compile_context(serialize(qdq), options, folder / "c")
+    ((name, emulated),) = emulate(folder / "c", [feeds], options).outputs[0].items()
+    span = float(np.max(encodings.activations[name].scale)) * 2 ** SCHEMES[scheme].activation_bits
+    difference = emulated.astype(np.float64) - Session(qdq).run(feeds)[name]
+    return built.partitions, float(np.sqrt(np.square(difference).mean())) / span * 256
+
+
+@pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
+@pytest.mark.parametrize(
+    ("build", "scheme"),
+    [*((build, scheme) for build, scheme, *_ in MENDED.values()), (layernorm, "int8_per_channel")],
+    ids=[*MENDED, "F10"],
+)
+def test_what_is_mended_computes_on_the_htp_what_the_cpu_does(build, scheme, tmp_path) -> None:
+    partitions, off = steps_off(clean(build(), {}).model, scheme, tmp_path)
+    assert partitions == 1
+    assert off < 1.5
+
+
+@pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
+@pytest.mark.parametrize("build", [resize, tied_resize, transposed_convolution, uneven_pool, scattered])
+def test_what_a_rule_calls_wrong_is_wrong_where_nothing_mends_it(build, tmp_path) -> None:
+    model = onnx.shape_inference.infer_shapes(build(), data_prop=True)
+    for position, node in enumerate(model.graph.node):
+        node.name = node.name or f"#{position}"
+    assert steps_off(model, "int8", tmp_path)[1] > 2
 
 
 @pytest.mark.parametrize(
@@ -152,10 +219,8 @@ def test_f8_metadata_are_told_and_kept() -> None:
 
 
 def test_f10_the_scale_of_a_layer_normalization_is_told() -> None:
-    """See test_quantization_quantize.test_the_scale_of_a_layer_normalization_gets_unsigned_codes_per_tensor."""
-    b = Builder()
-    b.node("LayerNormalization", ["x", b.positive(6), b.weights(6)], "y", name="n")
-    model = b.model(X, {"y": None})
+    """See test_quantization_quantize.test_normalizations_have_a_scale_per_tensor_and_an_int32_bias."""
+    model = layernorm()
     (finding,) = findings(model, "int8_per_channel", rule="layernorm-scale")
     assert finding.mended_by == "quantize"
     assert findings(model, "int8", rule="layernorm-scale") == []
