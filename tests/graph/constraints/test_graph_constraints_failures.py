@@ -97,6 +97,27 @@ def scattered() -> onnx.ModelProto:
     return b.model(X, {"y": None})
 
 
+def gathered_rows() -> onnx.ModelProto:
+    b = Builder()
+    wide = b.node(
+        "Resize",
+        ["x", "", b.constant(np.array([1, 1, 1, 4 / 3], np.float32))],
+        nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+    )
+    b.node("Gather", [wide, b.constant(np.arange(40) % 6)], "y", name="n", axis=2)
+    return b.model(X, {"y": None})
+
+
+def gathered_upsampling() -> onnx.ModelProto:
+    """By six, to a mode that becomes Gathers: the rows are taken in blocks of 8 bytes."""
+    b = Builder()
+    x = b.node("Relu", ["x"])
+    sizes = b.constant(np.array([1, 8, 33, 8]))
+    b.node("Resize", [x, "", "", sizes], "y", mode="nearest", nearest_mode="ceil", name="n")
+    return b.model(X, {"y": None})
+
+
 MENDED = {
     "F1": (depthwise, "int8", "depthwise-1x1", "lower_depthwise"),
     "F2": (channel_pad, "int8", "channel-pad", "lower_channel_pad"),
@@ -104,6 +125,8 @@ MENDED = {
     "F4, between two": (tied_resize, "int8", "nearest-resize", "exact_resize"),
     "F6": (lstm, "int8", "recurrent", "unroll_recurrent"),
     "F9": (old_opset, "int8_per_channel", "old-opset", "upgrade_opset"),
+    "F4, in Gathers": (gathered_upsampling, "int8", "nearest-resize", "exact_gather"),
+    "docs/htp.md, Gather": (gathered_rows, "int8", "wrong-gather", "exact_gather"),
     "docs/htp.md": (transposed_convolution, "int8", "convtranspose-add", "fold_affine"),
 }
 
@@ -144,7 +167,7 @@ def test_what_is_mended_computes_on_the_htp_what_the_cpu_does(build, scheme, tmp
 
 
 @pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
-@pytest.mark.parametrize("build", [resize, tied_resize, transposed_convolution, uneven_pool, scattered])
+@pytest.mark.parametrize("build", [resize, tied_resize, transposed_convolution, uneven_pool, scattered, gathered_rows])
 def test_what_a_rule_calls_wrong_is_wrong_where_nothing_mends_it(build, tmp_path) -> None:
     model = onnx.shape_inference.infer_shapes(build(), data_prop=True)
     for position, node in enumerate(model.graph.node):
