@@ -181,7 +181,8 @@ def run(project: Path, off: list[str] | None, accept: bool = False, goal: str = 
         "source": {"private": False},
         "dataset": {"private": False},
         "target": {"soc": "sm8650"},
-        "quantization": {"scheme": "int8"}, "gates": {},
+        "quantization": {"scheme": "int8"},
+        "gates": {},
     }
     recipe = Recipe(NAME, config, lambda key: f"det.yaml ({key})")
     return build(recipe, project, latest=True, folder=None, notify=lambda _: None, accept=accept)
