@@ -18,6 +18,7 @@ from anfbuild.cli import interruption
 from anfbuild.cli.console import Console
 from anfbuild.cli.contract import Hold, Judged
 from anfbuild.cli.disagreement import Diagnosed, agreed, below, diagnosed
+from anfbuild.cli.findings import linted, rows
 from anfbuild.cli.located import located
 from anfbuild.cli.preflight import check
 from anfbuild.cli.remotes import shared
@@ -66,14 +67,18 @@ class Outcome:
     """What was exported, as paths in `folder`. Something else may lie there too."""
     contract: Judged | None = None
     """What became of the placement contract; None where there is none."""
+    lint: Sequence[Mapping[str, Any]] = ()
+    """With `goal=convert`, what lint found, of each component."""
 
     @property
     def summary(self) -> list[tuple[str, str, str]]:
         """(label, value, source) rows for the terminal."""
         from anfbuild.report.summary import summary
 
+        if self.results is None:
+            return rows(self.lint, self.name)
         told = [self.contract.summary] if self.contract is not None and self.contract.told else []
-        return [*summary(self.results), *told] if self.results is not None else []
+        return [*summary(self.results), *told]
 
     def to_json(self) -> dict[str, Any]:
         """As one JSON document, for `--json`."""
@@ -84,6 +89,7 @@ class Outcome:
             "folder": None if self.folder is None else str(self.folder),
             "results": self.results,
             "steps": list(self.steps),
+            "lint": list(self.lint),
             "contract": None if self.contract is None else self.contract.to_json(),
             "error": None if self.error is None else describe(self.error),
         }
@@ -277,6 +283,8 @@ def _export(
     target.mkdir(parents=True, exist_ok=True)
     export = _export_report if goal == "report" else _export_goal
     results, files = export(run, recipe, target)
+    found = linted(run, goal, target)
+    files += found
     judged, error = None, None
     if results is not None:
         missed = [gate for gate in results["gates"] if gate["passed"] is False]
@@ -289,7 +297,12 @@ def _export(
     _write_run(steps, recipe, target, key, started)
     planned = run.ancestors(goal)
     code = error.exit_code if error else 0
-    return Outcome(recipe.name, code, key, target, results, steps, error, planned, files=files, contract=judged)
+    return Outcome(
+        *(recipe.name, code, key, target, results, steps, error, planned),
+        files=files,
+        contract=judged,
+        lint=[*found.values()],
+    )
 
 
 def _missed(

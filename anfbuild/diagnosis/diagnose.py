@@ -11,14 +11,14 @@ import onnx
 
 from anfbuild.diagnosis.difference import difference
 from anfbuild.diagnosis.locate import Departure, Search
-from anfbuild.diagnosis.rules import Explanation, aim, explain, saturation
+from anfbuild.diagnosis.rules import Explanation, explain, saturation
 from anfbuild.diagnosis.sides import Run, Side, on_cpu, on_emulator
 from anfbuild.diagnosis.stages import Compared, Stage, compare, spans, stages
 from anfbuild.diagnosis.tensors import made, plain_views, quantized_views
 from anfbuild.diagnosis.words import sentences
 from anfbuild.errors import AnfbuildError, StepError
 from anfbuild.graph import Session
-from anfbuild.graph.constraints import Finding, inspect
+from anfbuild.graph.constraints import Aim, Finding, inspect
 from anfbuild.graph.edit import used_names
 from anfbuild.qnn.options import Options
 from anfbuild.quantization.encodings import Encodings
@@ -45,10 +45,10 @@ class Models:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """The chip, the scheme, the shapes of the recipe's inputs, and what the gate on agreement allows, in LSB."""
+    """The chip, what rules judge for, the shapes of the recipe's inputs, and LSB that the gate on agreement allows."""
 
     options: Options
-    scheme: str
+    aim: Aim
     shapes: Mapping[str, Sequence[int]]
     agreement_lsb: float
 
@@ -118,7 +118,6 @@ class _Diagnosing:
         self._chip = chip
         self._target = target
         self._spans = spans(models.encodings)
-        self._aim = aim(target.options.soc_model, target.options.vtcm_mb or 0, target.scheme)
         names = [value.name for value in models.converted.graph.output]
         self._answers: dict[str, Sequence[Arrays]] = {"qdq": quantized[: len(feeds)], "emulated": chip.outputs}
         self._reasons: dict[str, str] = {} if chip.reason is None else {"emulated": chip.reason}
@@ -190,7 +189,7 @@ class _Diagnosing:
         """Tensors that the stage makes other ones on purpose, without a change of what comes of them."""
         if stage == "conditioned":
             return set(_rewritten(structure, self._models.rewritten))
-        if stage == "qdq" and self._target.scheme != "as_is":
+        if stage == "qdq" and not self._target.aim.precision.as_is:
             return cut_on_purpose(structure, self._models.encodings)
         return set()
 
@@ -203,12 +202,14 @@ class _Diagnosing:
             if cut is not None:
                 return cut
         structure = self._structure(stage.name)
-        return explain(stage.name, departure, structure, self._models.provenance, self._source_findings(), self._aim)
+        return explain(
+            stage.name, departure, structure, self._models.provenance, self._source_findings(), self._target.aim
+        )
 
     def _source_findings(self) -> Sequence[Finding]:
         outputs = [value.name for value in self._models.converted.graph.output]
         try:
-            return inspect(self._models.source, self._aim, self._target.shapes, outputs).findings
+            return inspect(self._models.source, self._target.aim, self._target.shapes, outputs).findings
         except AnfbuildError:  # what lint cannot look at has no finding
             return []
 

@@ -9,15 +9,11 @@ import numpy as np
 import onnx
 
 from anfbuild.diagnosis.locate import Departure
-from anfbuild.graph.constraints import RULES, Aim, Finding, Precision, inspect
-from anfbuild.quantization import SCHEMES
+from anfbuild.graph.constraints import NO_PASSES, RULES, Aim, Finding, inspect
 from anfbuild.quantization.encodings import Encoding
-from anfbuild.soc import find
 
 _KINDS = {"emulated": ("exactness", "encodings"), "qdq": ("encodings", "exactness")}
 """Stage of integers -> kinds of rules that may explain it, the likeliest first."""
-_NO_PASSES = {"quantize", "execute", "clamp_masks"}
-"""What mends a finding of lint's, but not as a pass of `convert`."""
 _CLIPPED = 1 / 256
 """From this share of a tensor's values on, what its range leaves out is more than a calibration gives up on purpose."""
 
@@ -38,14 +34,6 @@ class Explanation:
     def to_json(self) -> dict[str, str]:
         """Plain values."""
         return dict(vars(self))
-
-
-def aim(soc_model: int, vtcm_mb: int, scheme: str) -> Aim:
-    """What lint judges for. A scheme whose bits are the model's own counts as 8 bits, per tensor."""
-    bits = SCHEMES.get(scheme, SCHEMES["int8"])
-    soc = find(soc_model)
-    precision = Precision(scheme, bits.activation_bits, bits.weight_bits, bits.per_channel)
-    return Aim(soc.name.lower(), soc.arch, vtcm_mb, soc.fp16, precision)
 
 
 def explain(
@@ -120,7 +108,7 @@ def _made_by(finding: Finding, stage: str) -> bool:
     """Whether the stage is the one that rewrites what was found."""
     if stage == "conditioned":
         return finding.mended_by == "clamp_masks"
-    return finding.mended_by is not None and finding.mended_by not in _NO_PASSES
+    return finding.mended_by is not None and finding.mended_by not in NO_PASSES
 
 
 def _around(model: onnx.ModelProto, names: Sequence[str]) -> list[onnx.NodeProto]:

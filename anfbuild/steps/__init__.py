@@ -16,6 +16,7 @@ from anfbuild.steps.evaluate import evaluate
 from anfbuild.steps.fetch import fetch
 from anfbuild.steps.joint_package import package as joint_package
 from anfbuild.steps.joint_report import report as joint_report
+from anfbuild.steps.lint import lint
 from anfbuild.steps.lower import lower
 from anfbuild.steps.outline import outline
 from anfbuild.steps.package import package
@@ -46,6 +47,7 @@ GRAPH: dict[str, Step] = {
         place,
         package,
         report,
+        lint,
         diagnose,
     )
 }

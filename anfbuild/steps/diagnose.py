@@ -47,6 +47,7 @@ def diagnose(job: Job[Diagnose]) -> None:
     from anfbuild.diagnosis.diagnose import Target
     from anfbuild.diagnosis.diagnose import diagnose as run
     from anfbuild.qnn.options import Options
+    from anfbuild.steps.aim import aim_for
 
     config = job.config
     models = _models(job)
@@ -59,7 +60,7 @@ def diagnose(job: Job[Diagnose]) -> None:
         _emulation(job, models.encodings),
         Target(
             Options(soc_model=config.soc_model, arch=config.arch, vtcm_mb=config.vtcm_mb),
-            config.scheme,
+            aim_for(config.soc_model, config.scheme, models.qdq, vtcm_mb=config.vtcm_mb),
             {name: entry["shape"] for name, entry in config.inputs.items()},
             config.agreement_lsb,
         ),

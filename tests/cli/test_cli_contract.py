@@ -182,6 +182,7 @@ def run(project: Path, off: list[str] | None, accept: bool = False, goal: str = 
         "dataset": {"private": False},
         "target": {"soc": "sm8650"},
         "quantization": {"scheme": "int8"},
+        "gates": {},
     }
     recipe = Recipe(NAME, config, lambda key: f"det.yaml ({key})")
     return build(recipe, project, latest=True, folder=None, notify=lambda _: None, accept=accept)

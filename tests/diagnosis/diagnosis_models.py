@@ -15,6 +15,7 @@ from anfbuild.qnn import Options
 from anfbuild.quantization.encodings import Encodings
 from anfbuild.quantization.quantize import quantize
 from anfbuild.quantization.statistics import Statistics, collect
+from anfbuild.steps.aim import aim_for
 
 SM8650 = Options(57, "v75", 8)
 NO_CHIP = "this test has no chip"
@@ -116,7 +117,7 @@ class Build:
         models, feeds = self.models(qdq), samples()
         session = Session(models.qdq)
         emulation = Emulation((), NO_CHIP) if chip is None else chip(models.qdq, feeds)
-        target = Target(SM8650, self.scheme, {"x": list(SHAPE)}, agreement_lsb)
+        target = Target(SM8650, aim_for(57, self.scheme, models.qdq), {"x": list(SHAPE)}, agreement_lsb)
         return diagnose(models, feeds, [session.run(feed) for feed in feeds], emulation, target)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,20 @@ def test_each_source_node_has_its_unit_and_its_reason_and_the_contract_holds_it(
     jobs = tiny.run("-m", "+recipe=mine", "~gates.partitions", "quantization=int8,int8_per_channel", "--json")
     assert jobs.code == 3
     assert [(job["exit_code"], job["contract"]["passed"]) for job in jobs.document["jobs"]] == [(3, False), (0, True)]
+
+
+def test_a_conversion_tells_what_lint_finds_before_anything_is_calibrated(tiny: Project) -> None:
+    write_model(tiny, "Erf")
+    told = tiny.run("+recipe=mine", "~gates.partitions", "goal=convert")
+    assert told.code == 0, told.err
+    assert "cpu-operator, 1 time(s)" in told.out
+    assert "anfbuild lint +recipe=mine" in told.out
+    document = tiny.run("+recipe=mine", "~gates.partitions", "goal=convert", "--json").document
+    assert [step["step"] for step in document["steps"] if not step["hit"]] == []
+    (found,) = document["lint"]
+    assert {node["node"]: node["unit"] for node in found["placement"]}["odd"] == "CPU"
+    saved = json.loads((Path(document["folder"]) / "lint" / "lint.json").read_text(encoding="utf-8"))
+    assert {**saved, "component": None} == found
 
 
 def test_an_edit_of_the_contract_runs_no_step(tiny: Project) -> None:

@@ -9,10 +9,11 @@ from anfbuild.graph.constraints.aim import FLOAT16, Aim, Precision
 from anfbuild.graph.constraints.document import document
 from anfbuild.graph.constraints.inspect import Inspection, inspect
 from anfbuild.graph.constraints.placement import Placed
-from anfbuild.graph.constraints.rule import RULES, Finding, Severity
+from anfbuild.graph.constraints.rule import NO_PASSES, RULES, Finding, Severity
 
 __all__ = [
     "FLOAT16",
+    "NO_PASSES",
     "RULES",
     "Aim",
     "Finding",

@@ -34,7 +34,7 @@ class Hit:
     """False where the rule's pass leaves this one as it is."""
 
 
-_NO_PASSES = {"quantize", "execute", "clamp_masks"}
+NO_PASSES = {"quantize", "execute", "clamp_masks"}
 """What mends a graph and leaves its nodes: the quantizer, the session of the reference, another constant."""
 
 Check = Callable[[Scene], Iterator[Hit]]
@@ -103,7 +103,7 @@ def findings(scene: Scene) -> Iterator[Finding]:
         for hit in entry.check(scene):
             no_quantizer = entry.mended_by == "quantize" and scene.aim.precision.as_is
             mended_by = entry.mended_by if hit.mended and not no_quantizer else None
-            if hit.node is not None and mended_by is not None and mended_by not in _NO_PASSES:
+            if hit.node is not None and mended_by is not None and mended_by not in NO_PASSES:
                 scene.mended[hit.node.position] = mended_by
             yield Finding(
                 hit.node.label if hit.node else None,

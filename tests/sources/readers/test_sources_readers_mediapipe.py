@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -42,10 +44,11 @@ ATTENTION = "face_landmark/face_landmark_with_attention"
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from anfbuild.sources.wheel import _download
-
     folder = tmp_path_factory.mktemp("mediapipe")
-    wheel = _download("mediapipe==0.10.14", "3.11", "manylinux2014_x86_64", folder, sources.wheel.TIMEOUT_S)
+    options = ["--no-deps", "--only-binary=:all:", "--python-version=3.11", "--platform=manylinux2014_x86_64"]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", *options, f"--dest={folder}", "mediapipe==0.10.14"]
+    subprocess.run(command, check=True, timeout=sources.wheel.TIMEOUT_S)
+    (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         for name in [*TURNS, ATTENTION]:
             archive.extract(f"{MODULES}/{name}.tflite", folder)
