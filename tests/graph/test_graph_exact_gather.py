@@ -51,6 +51,17 @@ def test_more_than_five_axes_are_noted():
     assert model == before
 
 
+def test_what_brings_its_encoding_is_noted():
+    b = Builder()
+    step, zero = b.constant(np.array(0.01, np.float32)), b.constant(np.array(128, np.uint8))
+    x = b.node("DequantizeLinear", [b.node("QuantizeLinear", ["x", step, zero]), step, zero])
+    b.node("Gather", [x, b.constant(np.arange(40) % 16)], "y", axis=1)
+    model = b.model({"x": [2, 16, 8]}, {"y": None})
+    before = copy(model)
+    assert "it has an encoding" in exact_gather.run(model).notes[0]
+    assert model == before
+
+
 @pytest.mark.parametrize("length", [33, 40])
 def test_what_comes_of_a_resize_is_turned_too_and_traced_to_it(length):
     b = Builder()

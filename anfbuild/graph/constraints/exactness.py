@@ -110,7 +110,9 @@ def wrong_gather(scene: Scene) -> Iterator[Hit]:
             continue
         axis = int(node.attributes.get("axis", 0))
         if is_wrong(data, axis, indices, [precision.activation_bits // 8]):
-            mended = len(data) - 1 + len(indices) <= LARGEST_RANK
+            maker = scene.producers.get(node.input(0))
+            is_encoded = maker is not None and maker.op_type == "DequantizeLinear"
+            mended = len(data) - 1 + len(indices) <= LARGEST_RANK and not is_encoded
             yield Hit(node, f"{math.prod(indices)} indices along axis {axis} of {list(data)}", mended)
 
 

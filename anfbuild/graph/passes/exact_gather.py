@@ -37,7 +37,7 @@ def run(model: onnx.ModelProto) -> PassResult:
 
     Ensures that no Gather of floats is one that the HTP computes wrongly in 8 or 16 bits (`is_wrong`): it becomes a
     Transpose, a Gather along the last axis and a Transpose back. The same numbers. What stays is noted: a result of
-    more than 5 axes.
+    more than 5 axes, and of a value that brings its encoding, which what is written would have none of.
     """
     found = [node for node in model.graph.node if node.op_type == "Gather" and node.domain == ""]
     if not found:
@@ -55,6 +55,10 @@ def run(model: onnx.ModelProto) -> PassResult:
             continue
         axis = attribute(node, "axis", 0) % max(len(data), 1)
         if not is_wrong(data, axis, indices, (1, 2)):
+            continue
+        producer = index.producers.get(node.input[0])
+        if producer is not None and producer.op_type == "DequantizeLinear":
+            notes.append(f"{node.name or node.output[0]} stays, the HTP may compute it wrongly: it has an encoding")
             continue
         if len(data) - 1 + len(indices) > LARGEST_RANK:
             notes.append(f"{node.name or node.output[0]} stays, the HTP may compute it wrongly: it has too many axes")
