@@ -106,6 +106,14 @@ def _movements() -> Iterator[Case]:
             return g.op("Pad", signed(g, 1, 8, 8, 8), g.c([0, 0, *p[:2], 0, 0, *p[2:]], np.int64), mode=m)
 
         yield _form("Pad", f"{mode} {pads}", bordered)
+    for count, piece, axis in itertools.product((31, 32, 48), (4, 8, 12, 16, 32), (1, 2, 3)):
+
+        def gathered(g: Graph, n: int = count, p: int = piece, a: int = axis) -> str:
+            shape = [1, 3, 3, p] if a < 3 else [1, 3, p, 3]
+            shape[a] = 16
+            return g.op("Gather", signed(g, *shape), g.c(np.arange(n) % 16), axis=a)
+
+        yield _form("Gather", f"{count} indices along axis {axis}, beside {piece}", gathered)
     rows = np.array([[2] * 8, [1] * 8], np.int64)
     for reduction in ("none", "add", "max", "min", "mul"):
         more = {} if reduction == "none" else {"reduction": reduction}

@@ -15,6 +15,7 @@ from anfbuild.graph.model import check
 from anfbuild.graph.passes import (
     accept,
     drop_remarks,
+    exact_gather,
     exact_resize,
     fix_inputs,
     fold_affine,
@@ -119,6 +120,7 @@ def clean_in_place(
         fold_affine.run(model),  # what these two wrote
         lower_channel_pad.run(model),
         exact_resize.run(model),
+        exact_gather.run(model),  # what that wrote, too
     ]
     unused = remove_dead.run(model)
     results += [unused, name_nodes.run(model), infer_shapes.run(model)]

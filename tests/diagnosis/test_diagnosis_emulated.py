@@ -67,8 +67,14 @@ def test_the_same_in_a_mode_that_is_right(chip) -> None:
     assert [compared.passed for compared in found.stages] == [True, True, True, True]
 
 
-def test_a_gather_that_repeats_rows_is_found_whether_a_rule_knows_it_or_not(chip) -> None:
+def test_a_gather_of_many_indices_that_take_16_bytes_each(chip) -> None:
     """16 rows, each twice: the HTP reads others (QNN 2.51), and says nothing."""
     found = unmended(repeating(), "int8").diagnose(chip=chip)
-    departure = found.departures["emulated"]
+    departure, explanation = found.departures["emulated"], found.explanations["emulated"]
     assert (departure.node.op_type, departure.difference.tensor, departure.confirmed) == ("Gather", "y", True)
+    assert explanation.rule == "wrong-gather"
+
+
+def test_the_same_gather_turned(chip) -> None:
+    found = Build.of(repeating()).diagnose(chip=chip)
+    assert [compared.passed for compared in found.stages] == [True, True, True, True]

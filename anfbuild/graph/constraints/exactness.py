@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import onnx
 
 from anfbuild.graph.constraints.rule import Hit, Severity, rule
 from anfbuild.graph.constraints.scene import Node, Scene
 from anfbuild.graph.folding import RANDOM
+from anfbuild.graph.passes.exact_gather import LARGEST_RANK, is_wrong
 from anfbuild.graph.passes.exact_resize import is_right
 
 _CHANNELS = 1
@@ -87,6 +89,31 @@ def _lengths(scene: Scene, node: Node) -> list[tuple[int, int, float | None]]:
     stated = scene.value(node.input(2))
     scales = [None] * len(before) if stated is None or len(stated) != len(before) else [float(v) for v in stated]
     return [axis for axis in zip(before, after, scales, strict=False) if axis[0] != axis[1] or axis[2] not in (None, 1)]
+
+
+@rule(
+    Severity.ERROR,
+    consequence="It takes others than stated, and nothing warns.",
+    remedy="Gather along the last axis, between two Transposes.",
+    mended_by="exact_gather",
+)
+def wrong_gather(scene: Scene) -> Iterator[Hit]:
+    """A quantized Gather of 32 indices or more, each of which takes 8, 16 or 32 bytes in one piece."""
+    precision = scene.aim.precision
+    if not precision.quantized:
+        return
+    for node in scene.live("Gather"):
+        data, indices = scene.shapes.get(node.input(0)), scene.shapes.get(node.input(1))
+        # Of 8 bits, the HTP takes rows of a constant as stated.
+        is_table = precision.activation_bits == 8 and node.input(0) in scene.constant
+        if not data or indices is None or is_table or scene.types.get(node.input(0)) != onnx.TensorProto.FLOAT:
+            continue
+        axis = int(node.attributes.get("axis", 0))
+        if is_wrong(data, axis, indices, [precision.activation_bits // 8]):
+            maker = scene.producers.get(node.input(0))
+            is_encoded = maker is not None and maker.op_type == "DequantizeLinear"
+            mended = len(data) - 1 + len(indices) <= LARGEST_RANK and not is_encoded
+            yield Hit(node, f"{math.prod(indices)} indices along axis {axis} of {list(data)}", mended)
 
 
 @rule(

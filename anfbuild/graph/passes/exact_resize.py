@@ -50,9 +50,9 @@ def run(model: onnx.ModelProto) -> PassResult:
     """Requires opset 13, static input shapes and constants to be initializers.
 
     Ensures that a nearest Resize is one that the HTP computes as stated (`is_right`): where a mode of RIGHT takes the
-    same samples for these sizes, it takes its place, else a Gather of each axis does. The same numbers. What stays is
-    noted: crops, kept aspect ratios, computed sizes; and what the HTP leaves to the CPU or was never checked on:
-    antialiasing, cubic but of factor 2.
+    same samples for these sizes, it takes its place, else a Gather of each axis does, which `exact_gather` turns where
+    the HTP would compute it wrongly. The same numbers. What stays is noted: crops, kept aspect ratios, computed sizes;
+    and what the HTP leaves to the CPU or was never checked on: antialiasing, cubic but of factor 2.
     """
     found = [node for node in model.graph.node if node.op_type == "Resize" and node.domain == ""]
     if not found:

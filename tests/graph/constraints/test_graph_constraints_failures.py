@@ -97,6 +97,22 @@ def scattered() -> onnx.ModelProto:
     return b.model(X, {"y": None})
 
 
+def gathered() -> onnx.ModelProto:
+    b = Builder()
+    rows = b.node("Transpose", ["x"], perm=[0, 2, 3, 1])
+    b.node("Gather", [rows, b.constant(np.arange(40) % 6)], "y", name="n", axis=2)
+    return b.model(X, {"y": None})
+
+
+def gathered_resize() -> onnx.ModelProto:
+    """Its samples are those of no mode that is right, so that it becomes a Gather: of pieces of 8 elements."""
+    b = Builder()
+    rows = b.node("Transpose", ["x"], perm=[0, 2, 3, 1])
+    sizes = b.constant(np.array([1, 6, 33, 8]))
+    b.node("Resize", [rows, "", "", sizes], "y", mode="nearest", nearest_mode="ceil", name="n")
+    return b.model(X, {"y": None})
+
+
 MENDED = {
     "F1": (depthwise, "int8", "depthwise-1x1", "lower_depthwise"),
     "F2": (channel_pad, "int8", "channel-pad", "lower_channel_pad"),
@@ -104,6 +120,8 @@ MENDED = {
     "F4, between two": (tied_resize, "int8", "nearest-resize", "exact_resize"),
     "F6": (lstm, "int8", "recurrent", "unroll_recurrent"),
     "F9": (old_opset, "int8_per_channel", "old-opset", "upgrade_opset"),
+    "F4, in Gathers": (gathered_resize, "int8", "nearest-resize", "exact_resize"),
+    "docs/htp.md, Gather": (gathered, "int8", "wrong-gather", "exact_gather"),
     "docs/htp.md": (transposed_convolution, "int8", "convtranspose-add", "fold_affine"),
 }
 
@@ -144,7 +162,7 @@ def test_what_is_mended_computes_on_the_htp_what_the_cpu_does(build, scheme, tmp
 
 
 @pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
-@pytest.mark.parametrize("build", [resize, tied_resize, transposed_convolution, uneven_pool, scattered])
+@pytest.mark.parametrize("build", [resize, tied_resize, transposed_convolution, uneven_pool, scattered, gathered])
 def test_what_a_rule_calls_wrong_is_wrong_where_nothing_mends_it(build, tmp_path) -> None:
     model = onnx.shape_inference.infer_shapes(build(), data_prop=True)
     for position, node in enumerate(model.graph.node):
@@ -171,6 +189,28 @@ def test_what_its_pass_leaves_is_an_error(node, rule) -> None:
     b.node(op_type, ["x", *inputs], "y", name="n", **attributes)
     (finding,) = findings(b.model(X, {"y": None}), rule=rule)
     assert (finding.node, finding.mended_by, finding.severity.value) == ("n", None, "error")
+
+
+@pytest.mark.parametrize(
+    ("data", "count", "axis", "wrong"),
+    [
+        ([1, 8, 16, 8], 32, 2, "int8 int8_per_channel a16w8"),
+        ([1, 8, 16, 8], 31, 2, ""),
+        ([1, 8, 16, 12], 32, 2, ""),
+        ([1, 8, 16, 32], 40, -2, "int8 int8_per_channel"),
+        ([1, 8, 16, 4], 40, 2, "a16w8"),
+        ([1, 20, 2, 8], 40, 1, "int8 int8_per_channel a16w8"),
+        ([1, 20, 8, 8], 40, 1, ""),
+        ([8, 16], 64, 1, ""),
+        ([2, 20, 16], 40, 1, "int8 int8_per_channel a16w8"),
+    ],
+)
+def test_a_gather_is_wrong_by_the_bytes_that_an_index_takes(data, count, axis, wrong) -> None:
+    b = Builder()
+    b.node("Gather", ["x", b.constant(np.zeros(count, np.int64))], "y", name="n", axis=axis)
+    model = b.model({"x": data}, {"y": None})
+    for scheme in ("int8", "int8_per_channel", "a16w8"):
+        assert bool(findings(copy(model), scheme, rule="wrong-gather")) == (scheme in wrong.split())
 
 
 def test_f1_is_right_with_weights_per_channel() -> None:
