@@ -77,7 +77,7 @@ def test_a_record_from_elsewhere_is_kept(tmp_path: Path) -> None:
 def test_a_worker_that_broke_leaves_a_record_too(tmp_path: Path) -> None:
     broken = JobReturn(_return_value=OSError("no disk"), status=JobStatus.FAILED, overrides=[])
     keep(tmp_path, Job(0, ("+recipe=a",), ()), broken)
-    (job,) = collect(tmp_path).jobs
+    (job,) = collect(tmp_path, records.records(tmp_path)).jobs
     assert job["exit_code"] == 1
     assert "no disk" in job["error"]["what"]
     assert job["pareto"] is None

@@ -109,15 +109,18 @@ def faults(one: dict[str, Made], other: dict[str, Made]) -> dict[str, list[str]]
     return found
 
 
+GOALS = ["report", "lint", "diagnose"]
+
+
 def test_the_steps_of_a_small_recipe(tmp_path: Path) -> None:
-    one, other = make_twice(tmp_path, {"overrides": ["+recipe=mine"], "goals": ["report", "diagnose"]}, write_tiny)
+    one, other = make_twice(tmp_path, {"overrides": ["+recipe=mine"], "goals": GOALS}, write_tiny)
     assert set(one) == set(GRAPH)
     assert faults(one, other) == {}
 
 
 @pytest.mark.full
 def test_the_steps_of_a_recipe_of_two_components(tmp_path: Path) -> None:
-    one, other = make_twice(tmp_path, {"overrides": ["+recipe=two"], "goals": ["report", "diagnose"]}, write_two)
+    one, other = make_twice(tmp_path, {"overrides": ["+recipe=two"], "goals": GOALS}, write_two)
     assert {name for name in one if "[" not in name} == set(JOINT)
     assert faults(one, other) == {}
 
