@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from anfbuild.report import markup
 from anfbuild.report.results import validate
 
-_BEFORE = "<section><h2>Accuracy</h2>"
+_BEFORE = markup.section("Accuracy", "").removesuffix("</section>")
 
 
 def with_words(results: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
@@ -21,4 +22,5 @@ def with_words(results: Mapping[str, Any], words: Sequence[str]) -> dict[str, An
 def section(page: str, words: Sequence[str]) -> str:
     """report.html with a section of these sentences behind that on gates; the page as it is, where that has none."""
     text = "".join(f"<li>{escape(sentence)}</li>" for sentence in words)
-    return page.replace(_BEFORE, f"<section><h2>Diagnosis</h2><ul>{text}</ul></section>\n{_BEFORE}", 1)
+    told = markup.section("Diagnosis", f"<ul>{text}</ul>")
+    return page.replace(_BEFORE, f"{told}\n{_BEFORE}", 1)

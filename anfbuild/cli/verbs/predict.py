@@ -80,6 +80,7 @@ def _row(found: Cost, chip: Chip, mode: str) -> dict[str, Any]:
     memory, traffic = written["memory_mb"], written["traffic_model"]
     unknown = predicted.memory.reasons() if predicted.memory else {}
     reasons = {place: why for why in unknown.values() for place in ("/memory_mb", "/memory/peak")}
+    reasons |= predicted.traffic_model.reasons() if predicted.traffic_model else {}
     if found.why_not is not None:
         notes.append(f"a structural estimate: {found.why_not}")
         reasons["/dram_mb"] = notes[-1]

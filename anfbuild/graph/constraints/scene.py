@@ -67,7 +67,7 @@ class Scene:
         structure = _structure(model)
         self.opset = next((e.version for e in structure.opset_import if e.domain in ("", "ai.onnx")), 0)
         self.open: list[OpenDimension] = fix(structure, shapes, propose=True).left
-        """Dimensions of inputs that neither the model nor a recipe fixes. The first proposal stands in for them."""
+        """Dimensions of inputs that neither the model nor a recipe fixes. The last proposal stands in for them."""
         self.fault: StepError | None = None
         """Why shapes could not be inferred."""
         try:
