@@ -10,6 +10,7 @@ from anfbuild.report import markup
 from anfbuild.report.results import validate
 
 _BEFORE = markup.section("Accuracy", "").removesuffix("</section>")
+_END = "</body>"
 
 
 def with_words(results: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
@@ -20,7 +21,8 @@ def with_words(results: Mapping[str, Any], words: Sequence[str]) -> dict[str, An
 
 
 def section(page: str, words: Sequence[str]) -> str:
-    """report.html with a section of these sentences behind that on gates; the page as it is, where that has none."""
+    """report.html with a section of these sentences behind that on gates, or at its end where that has none."""
     text = "".join(f"<li>{escape(sentence)}</li>" for sentence in words)
     told = markup.section("Diagnosis", f"<ul>{text}</ul>")
-    return page.replace(_BEFORE, f"{told}\n{_BEFORE}", 1)
+    before = _BEFORE if _BEFORE in page else _END
+    return page.replace(before, f"{told}\n{before}", 1)
