@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from graph_models import Builder, conv_model
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from anfbuild.errors import RecipeError
 from anfbuild.graph.constraints import (
@@ -19,6 +19,7 @@ from anfbuild.graph.constraints import (
     document,
     inspect,
 )
+from anfbuild.graph.large import structure
 
 INT8 = Precision("int8", 8, 8)
 PER_CHANNEL = Precision("int8_per_channel", 8, 8, per_channel=True)
@@ -139,6 +140,24 @@ def test_weights_may_be_missing_in_any_way() -> None:
                 tensor.data_location = TensorProto.EXTERNAL
         result = look(stripped)
         assert (result.findings, result.placement) == (expected.findings, expected.placement)
+
+
+@pytest.mark.parametrize("as_node", [False, True])
+def test_without_its_weights_a_model_is_placed_the_same(as_node: bool) -> None:
+    """Of the tables of a text model, positions are counted as sizes are; words and weights are no matter."""
+    b = Builder()
+    zero, one, table = b.constant(np.array([0])), b.constant(np.array([1])), np.arange(512).reshape(1, -1)
+    value = b.node("Constant", [], value=numpy_helper.from_array(table)) if as_node else b.constant(table)
+    length = b.node("Gather", [b.node("Shape", ["x"]), one])
+    rows = b.node("Gather", [b.weights(512, 16), b.node("Slice", [value, zero, length, one])])
+    total = b.node("Add", ["x", rows])
+    count = b.node("Gather", [b.node("Shape", [total]), one])
+    b.node("Reshape", [total, b.node("Concat", [one, count, b.constant(np.array([-1]))], axis=0)], "y")
+    model = b.model({"x": [1, "tokens", 16]}, {"y": None})
+    whole, bare = (look(given, shapes={"x": [1, 64, 16]}) for given in (model, structure(model)))
+    assert {placed.unit for placed in whole.placement} == {"folded", "HTP"}
+    assert bare.placement == whole.placement
+    assert bare.findings == whole.findings
 
 
 def test_sizes_that_the_graph_computes_are_followed() -> None:
