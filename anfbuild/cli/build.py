@@ -284,7 +284,7 @@ def _export(
     export = _export_report if goal == "report" else _export_goal
     results, files = export(run, recipe, target)
     found = linted(run, goal, target)
-    files += found
+    files += [file for file in found if file not in files]
     judged, error = None, None
     if results is not None:
         missed = [gate for gate in results["gates"] if gate["passed"] is False]
