@@ -26,6 +26,7 @@ def convert(job: Job[Convert]) -> None:
     """Convert the source model to a clean float ONNX model."""
     from anfbuild.graph import clean_in_place, interface, node_macs, save
     from anfbuild.graph.large import structure
+    from anfbuild.graph.passes import drop_remarks
     from anfbuild.sources.readers import Example, read
     from anfbuild.sources.vocabulary import vocabulary
 
@@ -38,7 +39,9 @@ def convert(job: Job[Convert]) -> None:
     )
     # For whoever says of the source's own nodes where they run: what says it may change without a conversion.
     (job.output / "source").mkdir()
-    save(structure(model), job.output / "source" / "model.onnx")
+    source = structure(model)
+    drop_remarks.run(source)
+    save(source, job.output / "source" / "model.onnx")
     nodes = len(model.graph.node)
     _, passes, provenance = clean_in_place(model, job.config.shapes, job.config.outputs, strict=job.config.strict)
     save(model, job.output / "model.onnx")

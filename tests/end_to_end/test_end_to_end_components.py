@@ -72,9 +72,10 @@ def test_a_component_that_becomes_a_recipe_of_its_own_is_not_built_again(two: Pr
 
 def test_goals_of_one_component_and_of_all(two: Project) -> None:
     ran = two.run("+recipe=two", "goal=convert", "--json")
-    assert {step["step"] for step in ran.document["steps"]} == EACH & {
-        f"{step}[{component}]" for step in ("fetch", "convert") for component in ("left", "right")
+    assert {step["step"] for step in ran.document["steps"]} == {
+        f"{step}[{component}]" for step in ("fetch", "convert", "lint") for component in ("left", "right")
     }
+    assert (Path(ran.document["folder"]) / "lint" / "right" / "lint.json").is_file()
     assert (Path(ran.document["folder"]) / "convert" / "right" / "model.onnx").is_file()
     ran = two.run("+recipe=two", "goal=package[left]", "--json")
     assert ran.code == 0, ran.err
