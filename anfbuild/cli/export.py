@@ -41,7 +41,7 @@ def export(
     target.mkdir(parents=True, exist_ok=True)
     results, files = _export_report(run, target) if goal == "report" else (None, _export_goal(run, goal, target))
     found = linted(run, goal, target)
-    files += found
+    files += [file for file in found if file not in files]
     judged, error = None, None
     if results is not None:
         missed = [gate for gate in results["gates"] if gate["passed"] is False]

@@ -8,7 +8,8 @@ import pytest
 from graph_models import Builder, conv_model
 from onnx import TensorProto, helper, numpy_helper
 
-from anfbuild.errors import RecipeError
+from anfbuild.errors import RecipeError, StepError
+from anfbuild.graph import clean
 from anfbuild.graph.constraints import (
     FLOAT16,
     RULES,
@@ -111,6 +112,54 @@ def test_an_unknown_operator_is_a_finding(domain) -> None:
     assert found(result, "unknown-operator") == [("odd", None)]
     assert result.failed
     assert [placed.unit for placed in result.placement] == ["CPU", "HTP"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "outputs", "says"),
+    [
+        ([("Add", "x", "b", "a"), ("Relu", "a", "b")], ["b"], "reads 'b'"),
+        ([("Add", "x", "nowhere", "y")], ["y"], "reads 'nowhere'"),
+        ([("Relu", "x", "y"), ("Tanh", "x", "y")], ["y"], "makes 'y'"),
+        ([("Relu", "x", "y")], [], "no outputs"),
+        ([("Relu", "x", "y")], ["z"], "nothing makes output 'z'"),
+    ],
+)
+def test_what_is_no_graph_is_refused_as_the_build_refuses_it(nodes, outputs, says) -> None:
+    b = Builder()
+    for op_type, *reads, makes in nodes:
+        b.nodes.append(helper.make_node(op_type, reads, [makes], name=makes))
+    with pytest.raises(StepError, match=says):
+        look(b.model({"x": [1, 8]}, {name: [1, 8] for name in outputs}))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [
+        ("MaxPool", ["x"], {}),
+        ("Conv", ["x", ""], {}),
+        ("LayerNormalization", ["x"], {}),
+        ("Relu", ["x"], {"colour": 3}),
+        ("Softmax", ["x"], {"axis": 1.5}),
+    ],
+)
+def test_a_node_that_its_operator_does_not_allow_is_a_finding(op_type, inputs, attributes) -> None:
+    b = Builder()
+    b.nodes.append(helper.make_node(op_type, inputs, ["y"], name="n", **attributes))
+    model = b.model({"x": [1, 8, 8, 8]}, {"y": [1, 8, 8, 8]})
+    assert found(look(model), "invalid-node") == [("n", None)]
+    with pytest.raises(StepError):
+        clean(model, {})
+
+
+def test_an_opset_that_is_too_new_is_a_finding() -> None:
+    model = one("Relu")
+    assert found(look(model), "new-opset") == []
+    model.opset_import[0].version = 99
+    result = look(model)
+    assert found(result, "new-opset") == [(None, None)]
+    assert result.failed
+    with pytest.raises(StepError, match="opset 99"):
+        clean(model, {})
 
 
 def test_local_functions_are_written_out() -> None:
