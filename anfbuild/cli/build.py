@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import os
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anfbuild
-from anfbuild.atomic import replacing
 from anfbuild.cli import interruption
 from anfbuild.cli.console import Console
-from anfbuild.cli.contract import Hold, Judged
-from anfbuild.cli.disagreement import Diagnosed, agreed, below, diagnosed
-from anfbuild.cli.findings import linted, rows
+from anfbuild.cli.contract import Hold
+from anfbuild.cli.disagreement import agreed
+from anfbuild.cli.export import export, point, steps_of
+from anfbuild.cli.host import host
 from anfbuild.cli.located import located
+from anfbuild.cli.outcome import Outcome
 from anfbuild.cli.preflight import check
 from anfbuild.cli.remotes import shared
-from anfbuild.cli.seam import describe
 from anfbuild.engine.cache import Cache
 from anfbuild.engine.code import CodeIndex
 from anfbuild.engine.files import at_home
@@ -30,7 +28,7 @@ from anfbuild.engine.instances import Part, part_of
 from anfbuild.engine.memo import Memo
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.store import Store
-from anfbuild.errors import AnfbuildError, GateError, StepError
+from anfbuild.errors import AnfbuildError, StepError
 from anfbuild.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -38,61 +36,6 @@ if TYPE_CHECKING:
     from anfbuild.engine.remote.shared import Shared
 
 PACKAGE = Path(anfbuild.__file__).parent
-
-EXPORTS = (
-    ("report", "results.json"),
-    ("report", "report.html"),
-    ("quantize", "encodings.json"),
-    ("place", "placement.csv"),
-)
-"""(step, its file); one that the step did not leave is passed over. The files of a component are in its own folder."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What became of one build. `error` is null where it went well; `results` where it did not get so far."""
-
-    name: str
-    exit_code: int = 0
-    key: str | None = None
-    folder: Path | None = None
-    results: dict[str, Any] | None = None
-    steps: Sequence[Mapping[str, Any]] = ()
-    error: AnfbuildError | None = None
-    planned: Sequence[str] = ()
-    """The steps of the goal, each after what it needs."""
-    failed: str | None = None
-    """The step that broke."""
-    files: Sequence[str] = ()
-    """What was exported, as paths in `folder`. Something else may lie there too."""
-    contract: Judged | None = None
-    """What became of the placement contract; None where there is none."""
-    lint: Sequence[Mapping[str, Any]] = ()
-    """With `goal=convert`, what lint found, of each component."""
-
-    @property
-    def summary(self) -> list[tuple[str, str, str]]:
-        """(label, value, source) rows for the terminal."""
-        from anfbuild.report.summary import summary
-
-        if self.results is None:
-            return rows(self.lint, self.name)
-        told = [self.contract.summary] if self.contract is not None and self.contract.told else []
-        return [*summary(self.results), *told]
-
-    def to_json(self) -> dict[str, Any]:
-        """As one JSON document, for `--json`."""
-        return {
-            "recipe": self.name,
-            "exit_code": self.exit_code,
-            "key": self.key,
-            "folder": None if self.folder is None else str(self.folder),
-            "results": self.results,
-            "steps": list(self.steps),
-            "lint": list(self.lint),
-            "contract": None if self.contract is None else self.contract.to_json(),
-            "error": None if self.error is None else describe(self.error),
-        }
 
 
 def build(
@@ -112,8 +55,7 @@ def build(
     beside it to this build, if that is a whole one and does not break its lock. `lock` is `--lock`, to write what was
     built into the recipe's lock, or `--locked`, to hold the build to it; `accept` writes the placement contract, which
     the build is held to otherwise; `remote` shares results with others. Raises nothing that a user can cause: errors
-    are in the outcome.
-    KeyboardInterrupt passes.
+    are in the outcome. KeyboardInterrupt passes.
     """
     started = time.perf_counter(), time.process_time()
     run: Build | None = None
@@ -129,18 +71,21 @@ def build(
         if not run.run(goal):
             assert isinstance(run.error, AnfbuildError)
             raise run.error
-        exported = _export(run, recipe, builds, folder, started, hold)
+        key = run.goal_key(goal)
+        assert key is not None, "the goal was reached"
+        target = folder or builds / key[:12]
+        exported = export(run, recipe, key, target, started, hold, Store(store_root(project)))
         outcome = finish(exported)
         breaks_lock = lock == "--locked" and outcome.error is not exported.error
         if latest and goal == "report" and exported.folder is not None and not breaks_lock:
-            _point(builds / "latest", exported.folder.name)
+            point(builds / "latest", exported.folder.name)
         return outcome
     except (AnfbuildError, OSError) as error:
         failed = next((event.step for event in run.events if event.kind == "failed"), None) if run else None
         known = error if isinstance(error, AnfbuildError) else _unwritten(error, folder or builds)
         told = located(known, recipe, part_of(failed or ""))
         told.__cause__ = error
-        steps = _steps(run) if run else ()
+        steps = steps_of(run) if run else ()
         return Outcome(recipe.name, told.exit_code, steps=steps, error=told, planned=planned, failed=failed)
     except KeyboardInterrupt:
         if run is not None:
@@ -244,17 +189,6 @@ def store_root(project: Path) -> Path:
     return (at_home(given) if given else project / "artifacts" / "store").absolute()
 
 
-def host() -> dict[str, str]:
-    """This machine, as far as it may matter to what is made on it. Imports numpy: for builds that ran a step."""
-    from anfbuild.compat.cpu import cpu_class
-
-    return {**_system(), "cpu_class": cpu_class()}
-
-
-def _system() -> dict[str, str]:
-    return {"system": platform.system(), "machine": platform.machine(), "python": platform.python_version()}
-
-
 def print_event(event: Event, console: Console) -> None:
     """Say in a line what a step is at."""
     hit = "cached (remote)" if event.origin == "remote" else "cached"
@@ -271,138 +205,3 @@ def _amount(received: int, total: int | None) -> str:
     if not total:
         return f"{received / 1e6:.1f} MB"
     return f"{received / 1e6:.1f} of {total / 1e6:.1f} MB ({received * 100 // total} %)"
-
-
-def _export(
-    run: Build, recipe: Recipe, builds: Path, folder: Path | None, started: tuple[float, float], hold: Hold
-) -> Outcome:
-    goal = recipe.config["goal"]
-    key = run.goal_key(goal)
-    assert key is not None, "the goal was reached"
-    target = folder or builds / key[:12]
-    target.mkdir(parents=True, exist_ok=True)
-    export = _export_report if goal == "report" else _export_goal
-    results, files = export(run, recipe, target)
-    found = linted(run, goal, target)
-    files += found
-    judged, error = None, None
-    if results is not None:
-        missed = [gate for gate in results["gates"] if gate["passed"] is False]
-        judged = hold.judge(target, results, Store(store_root(hold.project)), sound=not missed)
-        told = diagnosed(run, results, missed, target)
-        results, files = told.results, [*files, *told.files]
-        error = _missed(missed, judged, told, target)
-        files += _export_package(run, target / f"{recipe.name}.anf", wanted=error is None)
-    steps = _steps(run)
-    _write_run(steps, recipe, target, key, started)
-    planned = run.ancestors(goal)
-    code = error.exit_code if error else 0
-    return Outcome(
-        *(recipe.name, code, key, target, results, steps, error, planned),
-        files=files,
-        contract=judged,
-        lint=[*found.values()],
-    )
-
-
-def _missed(
-    gates: Sequence[Mapping[str, Any]], judged: Judged | None, diagnosis: Diagnosed, target: Path
-) -> GateError | None:
-    """What to tell of gates that are missed, and of nodes that the placement contract does not list."""
-    told: list[str] = []
-    remedies: list[str] = []
-    if gates:
-        from anfbuild.report.gates import gate_name
-
-        names = ", ".join(f"{gate_name(g)} is {g['value']}, limit {g['direction']} {g['limit']}" for g in gates)
-        told += [f"{len(gates)} gate(s) missed: {names}", *diagnosis.causes]
-        remedies += diagnosis.remedies or ["Change the recipe, or its gates."]
-    if judged is not None and judged.passed is False:
-        told.append(judged.missed)
-        remedies.append("Mend the model, or accept where its nodes run by building with --accept.")
-    if not told:
-        return None
-    return GateError(
-        "; ".join(told),
-        where=str(target / "report.html"),
-        remedy=" ".join(["No package was exported.", *remedies]),
-    )
-
-
-def _export_report(run: Build, _recipe: Recipe, target: Path) -> tuple[dict[str, Any], list[str]]:
-    """results.json, and the names of the files."""
-    files = []
-    for step, file in EXPORTS:
-        for member in run.members(step):
-            if file in run.result(member).files:
-                files.append(below(part_of(member), file))
-                run.export(member, file, target / files[-1])
-    results: dict[str, Any] = json.loads((target / "results.json").read_text(encoding="utf-8"))
-    return results, files
-
-
-def _export_package(run: Build, archive: Path, *, wanted: bool) -> list[str]:
-    """The archive's name; none where it is not wanted, and then none is left of an earlier build either."""
-    if wanted:
-        run.export("package", "package.anf", archive)
-    else:
-        archive.unlink(missing_ok=True)
-    return [archive.name] if wanted else []
-
-
-def _export_goal(run: Build, recipe: Recipe, target: Path) -> tuple[None, list[str]]:
-    """No results, and the names of the files."""
-    files = []
-    for member in run.members(recipe.config["goal"]):
-        for file in run.result(member).files:
-            files.append(f"{run.step_name(member)}/{below(part_of(member), file)}")
-            run.export(member, file, target / files[-1])
-    return None, files
-
-
-def _steps(run: Build) -> list[dict[str, Any]]:
-    """A line a step: whether it was a hit, whence (built, local, remote), how long it took now, and what was observed
-    when it ran."""
-    ended = [event for event in run.events if event.kind in ("hit", "done")]
-    return [
-        {
-            "step": event.step,
-            "key": event.key,
-            "hit": event.kind == "hit",
-            "source": event.origin or "built",
-            "seconds": None if event.seconds is None else round(event.seconds, 3),
-            "observations": run.observations(event.key),
-        }
-        for event in ended
-    ]
-
-
-def _write_run(
-    steps: Sequence[Mapping[str, Any]], recipe: Recipe, target: Path, key: str, started: tuple[float, float]
-) -> None:
-    document = {
-        "recipe": recipe.name,
-        "key": key,
-        "steps": steps,
-        "seconds": round(time.perf_counter() - started[0], 3),
-        "cpu_seconds": round(time.process_time() - started[1], 3),
-        "host": _system(),
-        "source": "measured_host",
-    }
-    with replacing(target / "run.json") as partial:
-        partial.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def _point(link: Path, name: str) -> None:
-    """Make `link` point to the folder `name` beside it, atomically; where links are not allowed, a file names it."""
-    if link.is_dir() and not link.is_symlink():
-        raise StepError(
-            f"a folder is in the way of the link {link.name!r} to the newest build",
-            where=str(link),
-            remedy=f"Move that folder away and run again; the files of this build are in {link.parent / name}.",
-        )
-    with replacing(link) as partial:
-        try:
-            partial.symlink_to(name, target_is_directory=True)
-        except OSError:
-            partial.write_text(name, encoding="utf-8")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from anfbuild.cli.build import code_index, host, store_root
+from anfbuild.cli.build import code_index, store_root
+from anfbuild.cli.host import host
 from anfbuild.cli.subject import Input
 from anfbuild.cli.targets import Chip
 from anfbuild.engine.cache import Cache

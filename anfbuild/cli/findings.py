@@ -1,4 +1,4 @@
-"""With `goal=convert`: what lint finds in the model that was converted, before anything is calibrated."""
+"""With `goal=convert` or `goal=lint`: what lint finds in the source model, before anything is calibrated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anfbuild.engine.instances import part_of, step_of
 from anfbuild.engine.run import Build
 
 _STEP, _FILE = "lint", "lint.json"
-_AFTER = "convert"
+_GOALS = ("convert", _STEP)
 
 
 def linted(run: Build, goal: str, target: Path) -> dict[str, dict[str, Any]]:
@@ -23,7 +23,7 @@ def linted(run: Build, goal: str, target: Path) -> dict[str, dict[str, Any]]:
     """
     found = {}
     for member in run.members(goal):
-        if step_of(member) != _AFTER:
+        if step_of(member) not in _GOALS:
             continue
         part = part_of(member)
         step, name = (f"{_STEP}[{part}]" if part else _STEP), f"{_STEP}/{below(part, _FILE)}"

@@ -2,7 +2,7 @@
 
 `diagnose` runs source -> converted -> conditioned -> QDQ -> emulated on the same samples. A stage past its bound
 (stages.py) is searched by exposing inner tensors (bisect.py, locate.py), and the node found is joined with the rules of
-lint (rules.py). Symptoms get one file each when there are more kinds of them.
+lint (rules.py).
 """
 
 from anfbuild.diagnosis.words import remedy, share, stage_sentences

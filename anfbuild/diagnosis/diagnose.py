@@ -12,7 +12,7 @@ import onnx
 from anfbuild.diagnosis.difference import difference
 from anfbuild.diagnosis.locate import Departure, Search
 from anfbuild.diagnosis.rules import Explanation, explain, saturation
-from anfbuild.diagnosis.sides import Run, Side, on_cpu, on_emulator
+from anfbuild.diagnosis.sides import Arrays, Run, Side, on_cpu, on_emulator
 from anfbuild.diagnosis.stages import Compared, Stage, compare, spans, stages
 from anfbuild.diagnosis.tensors import made, plain_views, quantized_views
 from anfbuild.diagnosis.words import sentences
@@ -24,8 +24,6 @@ from anfbuild.qnn.options import Options
 from anfbuild.quantization.encodings import Encodings
 from anfbuild.quantization.saturation import useful_range
 from anfbuild.quantization.topology import analyse
-
-Arrays = dict[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)

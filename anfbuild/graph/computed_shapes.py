@@ -21,6 +21,13 @@ _IR_OF_LONE_INITIALIZERS = 4
 """Before it, onnx's inference sees no initializer that is not listed among the inputs."""
 _MOST = 2**16
 """Bytes. Larger constants are no shapes, and are left to others."""
+_NOT_INFERRED = (
+    onnx.checker.ValidationError,  # of a node without an input or attribute that it needs
+    onnx.defs.SchemaError,
+    onnx.shape_inference.InferenceError,
+    RuntimeError,
+    ValueError,
+)
 
 
 def computed(model: onnx.ModelProto) -> dict[str, np.ndarray]:
@@ -118,7 +125,7 @@ class _Walk:
             types = {name: self._types[name] for name in reads}
             data = {name: self._constants[name] for name in reads if name in self._constants}
             found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self._opsets)
-        except (onnx.defs.SchemaError, onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        except _NOT_INFERRED:
             return {}
         return {name: kind for name, kind in found.items() if is_known(kind)}
 

@@ -22,6 +22,9 @@ HEAVY = 2**20
 """Bytes of initializers beyond which what only looks at the graph works on the skeleton: each look would copy them."""
 LARGE = 2**12
 """Bytes from which on an initializer is left out of the skeleton."""
+LARGE_INTEGERS = 2**16
+"""The same of integers, which may be positions and sizes that shapes are computed from."""
+_FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 
 
 def is_large(model: onnx.ModelProto) -> bool:
@@ -40,7 +43,8 @@ def _bytes(model: onnx.ModelProto) -> int:
 
 def is_left_out(tensor: onnx.TensorProto) -> bool:
     """Whether an initializer is none of the skeleton's."""
-    return stated_bytes(tensor) >= LARGE and tensor.HasField("raw_data")
+    least = LARGE if tensor.data_type in _FLOATS else LARGE_INTEGERS
+    return stated_bytes(tensor) >= least and tensor.HasField("raw_data")
 
 
 def on_skeleton(

@@ -43,7 +43,8 @@ def load(path: Path) -> onnx.ModelProto:
 
 
 def parse(path: Path) -> onnx.ModelProto:
-    """The model in `path` without its external data, which lie in its own folder; nothing else is checked.
+    """The model in `path` without its external data, which lie in its own folder. Values that are there have the
+    bytes that type and shape say; nothing else is checked.
 
     Raises StepError as `load` does, short of the checker.
     """
@@ -65,6 +66,8 @@ def parse(path: Path) -> onnx.ModelProto:
     for tensor in _tensors(model.graph):
         if uses_external_data(tensor):
             _check_location(tensor, path)
+        elif large.has_data(tensor):
+            _check_bytes(tensor, str(path))
     return model
 
 

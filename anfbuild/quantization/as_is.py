@@ -13,6 +13,7 @@ import onnx
 
 from anfbuild.errors import StepError
 from anfbuild.graph.edit import GraphIndex, attribute
+from anfbuild.graph.large import bits_of
 from anfbuild.quantization.encodings import Encoding, Encodings
 
 _QDQ = ("QuantizeLinear", "DequantizeLinear")
@@ -82,17 +83,13 @@ def widths(model: onnx.ModelProto) -> tuple[int, int, bool]:
         if integers is not None:
             scale = constants.get(node.input[1])
             per_channel |= scale is not None and math.prod(scale.dims) > 1
-            if _bits(integers.data_type) < _BIAS_BITS:
-                weights[_bits(integers.data_type)] += 1
+            if bits_of(integers.data_type) < _BIAS_BITS:
+                weights[bits_of(integers.data_type)] += 1
         elif node.op_type == "QuantizeLinear":
             zero_point = constants.get(node.input[2]) if len(node.input) > 2 else None
             stated = attribute(node, "output_dtype", 0) or onnx.TensorProto.UINT8
-            activations[_bits(stated if zero_point is None else zero_point.data_type)] += 1
+            activations[bits_of(stated if zero_point is None else zero_point.data_type)] += 1
     return _most(activations), _most(weights), per_channel
-
-
-def _bits(data_type: int) -> int:
-    return onnx.helper.tensor_dtype_to_np_dtype(data_type).itemsize * 8
 
 
 def _most(counts: Counter[int]) -> int:

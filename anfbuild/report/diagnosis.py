@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from anfbuild.report import markup
 from anfbuild.report.results import validate
 
-_BEFORE = "<section><h2>Accuracy</h2>"
+_BEFORE = markup.section("Accuracy", "").removesuffix("</section>")
+_END = "</body>"
 
 
 def with_words(results: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
@@ -19,6 +21,8 @@ def with_words(results: Mapping[str, Any], words: Sequence[str]) -> dict[str, An
 
 
 def section(page: str, words: Sequence[str]) -> str:
-    """report.html with a section of these sentences behind that on gates; the page as it is, where that has none."""
+    """report.html with a section of these sentences behind that on gates, or at its end where that has none."""
     text = "".join(f"<li>{escape(sentence)}</li>" for sentence in words)
-    return page.replace(_BEFORE, f"<section><h2>Diagnosis</h2><ul>{text}</ul></section>\n{_BEFORE}", 1)
+    told = markup.section("Diagnosis", f"<ul>{text}</ul>")
+    before = _BEFORE if _BEFORE in page else _END
+    return page.replace(before, f"{told}\n{before}", 1)

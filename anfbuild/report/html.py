@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from anfbuild.report import markup
 from anfbuild.report.components import Component
 from anfbuild.report.gates import gate_name
 from anfbuild.report.results import validate
-from anfbuild.report.words import SOURCES, figure, interval, saving, value_and_limit, verdict
+from anfbuild.report.words import SOURCES, figure, saving, value_and_limit, verdict
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --line: #d1d9e0; --paper: #fff; --good: #1a7f37;
-  --bad: #cf222e; --bar: #0969da; --bar2: #bf8700; --bar3: #8250df; --bar4: #59636e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9198a1; --line: #3d444d; --paper: #0d1117;
-  --good: #3fb950; --bad: #f85149; --bar: #4493f8; --bar2: #d29922; --bar3: #ab7df8; --bar4: #9198a1; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 60rem;
-  margin: 2rem auto; padding: 0 1rem; }
-h1 { margin: 0; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line); }
-p.sub, .source, caption { color: var(--soft); } .source, caption { font-size: .85rem; text-align: left; }
-table { border-collapse: collapse; width: 100%; }
-td, th { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line);
-  overflow-wrap: anywhere; }
-td.n, th.n { text-align: right; }
-.held { color: var(--good); } .missed { color: var(--bad); font-weight: 600; }
-.bar { display: flex; height: 1.1rem; margin: .5rem 0; } .bar span { min-width: 1px; }
-.htp { background: var(--bar); } .gpu { background: var(--bar2); } .cpu { background: var(--bar3); }
-.transfer, .preprocess { background: var(--bar4); } .preprocess { opacity: .6; }
-.key { display: inline-block; width: .7rem; height: .7rem; margin-right: .4rem; }
-code { font-size: .85rem; } details { margin: .5rem 0; } summary { cursor: pointer; }
-@media print { body { margin: 0; max-width: none; } h2, tr { break-inside: avoid; break-after: auto; }
-  .bar span, .key { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
-"""
 _PARTS = ("htp", "gpu", "cpu", "transfer", "preprocess")
 
 
@@ -66,12 +45,12 @@ def html(
         *((f"Component {escape(name)}", _component(component)) for name, component in (components or {}).items()),
         ("How it was built", _steps(steps, notes)),
     ]
-    body = "\n".join(f"<section><h2>{title}</h2>{content}</section>" for title, content in sections if content)
+    body = "\n".join(markup.section(title, content) for title, content in sections if content)
     name = escape(results["recipe"])
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head>\n<body><h1>{name}</h1><p class=sub>{escape(built)}</p>\n"
+        f"<style>{markup.STYLE}</style></head>\n<body><h1>{name}</h1><p class=sub>{escape(built)}</p>\n"
         f"{body}\n</body></html>\n"
     )
 
@@ -79,16 +58,16 @@ def html(
 def _groups(results: Mapping[str, Any], placement: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The sections of the figures."""
     return [
-        ("Accuracy", _whose(results, "accuracy") + (_unknown(results, "accuracy") or _accuracy(results))),
+        ("Accuracy", _whose(results, "accuracy") + (markup.unknown(results, "accuracy") or _accuracy(results))),
         (
             "Agreement of HTP and CPU",
-            _whose(results, "agreement") + (_unknown(results, "agreement") or _figures(results, "agreement")),
+            _whose(results, "agreement") + (markup.unknown(results, "agreement") or _figures(results, "agreement")),
         ),
-        ("Placement", _unknown(results, "placement") or _placement(results, placement)),
-        ("Latency", _unknown(results, "latency_ms") or _latency(results)),
-        ("DRAM traffic of one inference", _unknown(results, "traffic") or _figures(results, "traffic")),
-        ("Execution blocks", _unknown(results, "traffic_model") or _blocks(results)),
-        ("Memory", _unknown(results, "memory_mb") or _memory(results)),
+        ("Placement", markup.unknown(results, "placement") or _placement(results, placement)),
+        ("Latency", markup.unknown(results, "latency_ms") or _latency(results)),
+        ("DRAM traffic of one inference", markup.unknown(results, "traffic") or _figures(results, "traffic")),
+        ("Execution blocks", markup.unknown(results, "traffic_model") or _blocks(results)),
+        ("Memory", markup.unknown(results, "memory_mb") or _memory(results)),
     ]
 
 
@@ -102,40 +81,6 @@ def _component(component: Component) -> str:
     about = f"<p>{escape(results['quantization'])}. {escape(results['calibration']['note'])}</p>"
     groups = "".join(f"<h3>{title}</h3>{content}" for title, content in _groups(results, component.placement))
     return about + groups + _steps((), component.notes)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """A table of cells that are HTML already; `numbers` are the columns set to the right."""
-
-    def line(tag: str, cells: Sequence[str]) -> str:
-        marks = [" class=n" if index in numbers else "" for index in range(len(cells))]
-        return (
-            "<tr>" + "".join(f"<{tag}{mark}>{cell}</{tag}>" for mark, cell in zip(marks, cells, strict=True)) + "</tr>"
-        )
-
-    return f"<table>{line('th', head)}{''.join(line('td', row) for row in rows)}</table>"
-
-
-def _source(group: Mapping[str, Any]) -> str:
-    words = SOURCES[group["source"]]
-    return f"<p class=source>{escape(words[0].upper() + words[1:])}.</p>" if words else ""
-
-
-def _unknown(results: Mapping[str, Any], name: str) -> str:
-    """Why the whole group is missing, in place of a table that says it once a row; empty where it is not."""
-    if results[name].get("source", "") is not None:
-        return ""
-    reasons = [reason for pointer, reason in results["reasons"].items() if pointer.startswith(f"/{name}/")]
-    return "".join(f"<p>Not known: {escape(reason)}.</p>" for reason in dict.fromkeys(reasons))
-
-
-def _cell(results: Mapping[str, Any], pointer: str, value: Any, unit: str = "") -> str:
-    """The value, or the reason why there is none."""
-    if value is None:
-        return f"<span class=source>{escape(results['reasons'][pointer])}</span>"
-    if isinstance(value, list):
-        return escape(interval(value, unit))
-    return escape(figure(value, unit))
 
 
 _LABELS = {
@@ -156,11 +101,11 @@ _LABELS = {
 def _figures(results: Mapping[str, Any], name: str) -> str:
     group = results[name]
     rows = [
-        (escape(label), _cell(results, f"/{name}/{key}", group[key], unit))
+        (escape(label), markup.cell(results, f"/{name}/{key}", group[key], unit))
         for key, (label, unit) in _LABELS.items()
         if key in group
     ]
-    return _table(("figure", "value"), rows) + (_source(group) if "source" in group else "")
+    return markup.table(("figure", "value"), rows) + (markup.source(group) if "source" in group else "")
 
 
 _BLOCK = {
@@ -184,8 +129,8 @@ def _blocks(results: Mapping[str, Any]) -> str:
         for block in group["blocks"] or ()
     ]
     rest = f"<p class=source>And {len(rows) - _MOST_BLOCKS} more.</p>" if len(rows) > _MOST_BLOCKS else ""
-    table = _table(("block", *_BLOCK.values()), rows[:_MOST_BLOCKS], range(1, len(_BLOCK) + 1)) if rows else ""
-    return f"<p>{escape(saving(results))}</p>{table}{rest}{_source(group)}"
+    table = markup.table(("block", *_BLOCK.values()), rows[:_MOST_BLOCKS], range(1, len(_BLOCK) + 1)) if rows else ""
+    return f"<p>{escape(saving(results))}</p>{table}{rest}{markup.source(group)}"
 
 
 def _memory(results: Mapping[str, Any]) -> str:
@@ -196,10 +141,10 @@ def _memory(results: Mapping[str, Any]) -> str:
         "io": "inputs and outputs",
         "peak": "the process at its peak",
     }
-    rows = [(name, _cell(results, f"/memory_mb/{key}", group[key], "MB")) for key, name in names.items()]
+    rows = [(name, markup.cell(results, f"/memory_mb/{key}", group[key], "MB")) for key, name in names.items()]
     suspects = "".join(f"<li>{escape(suspect)}</li>" for suspect in group["suspects"] or ())
     longest = f"<p>What holds most for longest, and outputs that may be cut:</p><ul>{suspects}</ul>" if suspects else ""
-    return _table(("part", "size"), rows) + longest + _source(group)
+    return markup.table(("part", "size"), rows) + longest + markup.source(group)
 
 
 def _gates(gates: Sequence[Mapping[str, Any]]) -> str:
@@ -213,7 +158,7 @@ def _gates(gates: Sequence[Mapping[str, Any]]) -> str:
         )
         for gate in gates
     ]
-    return _table(("gate", "", "value and limit", "source"), rows) if rows else ""
+    return markup.table(("gate", "", "value and limit", "source"), rows) if rows else ""
 
 
 def _accuracy(results: Mapping[str, Any]) -> str:
@@ -221,25 +166,25 @@ def _accuracy(results: Mapping[str, Any]) -> str:
     rows = [
         (
             label,
-            _cell(results, f"/accuracy/{key}", group[key]),
-            _cell(results, f"/accuracy/samples/{key}", group["samples"][key]),
+            markup.cell(results, f"/accuracy/{key}", group[key]),
+            markup.cell(results, f"/accuracy/samples/{key}", group["samples"][key]),
         )
         for key, label in (("float", "float"), ("quantized", "quantized, CPU"), ("emulated", "quantized, HTP emulator"))
     ]
     direction = {True: "higher is better", False: "lower is better", None: ""}[group["higher_is_better"]]
     metric = escape(f"{figure(group['metric'])} ({direction})" if direction else "metric")
     drops = [
-        (label, _cell(results, f"/accuracy/{key}", group[key]))
+        (label, markup.cell(results, f"/accuracy/{key}", group[key]))
         for key, label in (
             ("drop_abs", "drop, float to quantized"),
             ("drop_rel", "drop as a share of float"),
             ("interval95", "drop at 95 % confidence"),
         )
     ]
-    source = _source(group)
+    source = markup.source(group)
     if group["emulated"] is not None:
         source += f"<p class=source>Of the HTP emulator: {escape(SOURCES[group['emulated_source']])}.</p>"
-    return _table(("model", metric, "samples"), rows, (1, 2)) + _table(("", ""), drops) + source
+    return markup.table(("model", metric, "samples"), rows, (1, 2)) + markup.table(("", ""), drops) + source
 
 
 def _placement(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
@@ -247,14 +192,17 @@ def _placement(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
     units = [
         (
             unit.upper(),
-            _cell(results, f"/placement/{unit}", group[unit]),
-            *(_cell(results, f"/placement/share/{of}/{unit}", group["share"][of][unit]) for of in ("macs", "time")),
+            markup.cell(results, f"/placement/{unit}", group[unit]),
+            *(
+                markup.cell(results, f"/placement/share/{of}/{unit}", group["share"][of][unit])
+                for of in ("macs", "time")
+            ),
         )
         for unit in ("htp", "gpu", "cpu")
     ]
-    units.append(("partitions on the HTP", _cell(results, "/placement/partitions", group["partitions"]), "", ""))
+    units.append(("partitions on the HTP", markup.cell(results, "/placement/partitions", group["partitions"]), "", ""))
     head = ("unit", "nodes", "share of multiply-accumulates", "share of time")
-    text = _table(head, units, (1, 2, 3)) + _source(group)
+    text = markup.table(head, units, (1, 2, 3)) + markup.source(group)
     if group["time_source"] is not None:
         text += f"<p class=source>Of the time: {escape(SOURCES[group['time_source']])}.</p>"
     elsewhere = [row for row in rows if row["unit"] not in ("HTP", "folded", "removed")]
@@ -263,9 +211,8 @@ def _placement(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
     if rows:
         kinds = Counter((row["op_type"], row["unit"]) for row in rows)
         counted = [(escape(op), escape(unit), str(count)) for (op, unit), count in sorted(kinds.items())]
-        text += (
-            f"<details><summary>By operator</summary>{_table(('operator', 'unit', 'nodes'), counted, (2,))}</details>"
-        )
+        by_operator = markup.table(("operator", "unit", "nodes"), counted, (2,))
+        text += f"<details><summary>By operator</summary>{by_operator}</details>"
         text += f"<details><summary>All {len(rows)} nodes</summary>{_nodes(rows)}</details>"
     return text
 
@@ -288,7 +235,7 @@ def _nodes(rows: Sequence[Mapping[str, Any]]) -> str:
         )
         for row in rows
     ]
-    return _table(("node", "operator", "unit", "multiply-accumulates", "ms, predicted", "reason"), cells, (3, 4))
+    return markup.table(("node", "operator", "unit", "multiply-accumulates", "ms, predicted", "reason"), cells, (3, 4))
 
 
 def _beneath(text: str) -> str:
@@ -299,11 +246,11 @@ def _beneath(text: str) -> str:
 def _latency(results: Mapping[str, Any]) -> str:
     group = results["latency_ms"]
     rows = [
-        ("total", _cell(results, "/latency_ms/total", group["total"], "ms")),
-        ("at 90 % confidence", _cell(results, "/latency_ms/interval90", group["interval90"], "ms")),
+        ("total", markup.cell(results, "/latency_ms/total", group["total"], "ms")),
+        ("at 90 % confidence", markup.cell(results, "/latency_ms/interval90", group["interval90"], "ms")),
     ]
     rows += [
-        (f'<span class="key {part}"></span>{part}', _cell(results, f"/latency_ms/{part}", group[part], "ms"))
+        (f'<span class="key {part}"></span>{part}', markup.cell(results, f"/latency_ms/{part}", group[part], "ms"))
         for part in _PARTS
     ]
     parts = {part: group[part] for part in _PARTS if group[part]}
@@ -312,20 +259,20 @@ def _latency(results: Mapping[str, Any]) -> str:
         f'<span class="{part}" style="width:{100 * value / whole:.2f}%" title="{part} {figure(value, "ms")}"></span>'
         for part, value in parts.items()
     )
-    return (f"<div class=bar>{bar}</div>" if bar else "") + _table(("part", "time"), rows) + _source(group)
+    return (f"<div class=bar>{bar}</div>" if bar else "") + markup.table(("part", "time"), rows) + markup.source(group)
 
 
 def _versions(results: Mapping[str, Any]) -> str:
     rows = [
         (
             escape(version["part"]),
-            _cell(results, f"/versions/{index}/required", version["required"]),
-            _cell(results, f"/versions/{index}/found", version["found"]),
-            _cell(results, f"/versions/{index}/verified", version["verified"]),
+            markup.cell(results, f"/versions/{index}/required", version["required"]),
+            markup.cell(results, f"/versions/{index}/found", version["found"]),
+            markup.cell(results, f"/versions/{index}/verified", version["verified"]),
         )
         for index, version in enumerate(results["versions"])
     ]
-    return _table(("part", "required", "found", "verified"), rows) if rows else ""
+    return markup.table(("part", "required", "found", "verified"), rows) if rows else ""
 
 
 def _steps(steps: Sequence[Mapping[str, str]], notes: Sequence[str]) -> str:
@@ -333,5 +280,5 @@ def _steps(steps: Sequence[Mapping[str, str]], notes: Sequence[str]) -> str:
         (escape(step["step"]), escape(step.get("about", "")), f"<code>{escape(step.get('key', ''))}</code>")
         for step in steps
     ]
-    text = _table(("step", "what it did", "key"), rows) if rows else ""
+    text = markup.table(("step", "what it did", "key"), rows) if rows else ""
     return text + (f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>" if notes else "")

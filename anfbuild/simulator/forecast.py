@@ -42,7 +42,8 @@ class Forecast:
     modes: dict[str, Heat]
 
     def to_json(self) -> dict[str, object]:
-        """The groups energy_mj, power_w and thermal of results.json; rounded to six digits after the point."""
+        """The groups energy_mj, power_w and thermal of `anfbuild predict --json`, below `energy`. Rounded: mJ and W to
+        six digits after the point, frames a second and average W of a mode to three, degrees Celsius to one."""
         label = {"source": "predicted", "calibrated": False}
         parts = {name: round(value, 6) for name, value in dataclasses.asdict(self.energy).items()}
         return {

@@ -97,13 +97,15 @@ def predict(
     performance_mode: str,
     traffic: Mapping[str, float | None] | None = None,
     features: Features | None = None,
+    off_htp: int = 0,
 ) -> Prediction:
-    """Predict the latency of a clean float or QDQ model (static shapes, every node named) that runs on the HTP alone.
+    """Predict the latency of a clean float or QDQ model (static shapes, every node named) on the HTP.
 
     `target` is a recipe's target: `vtcm_mb` and `rates` are read (see `read_rates`). `traffic` is the compiler's count,
     `dram_read_mb` and `dram_write_mb` in MB: an inference cannot take less than it takes to stream that. With the
     `features` of the model's compile, and costs for them in the target, they tell the latency, and the roofline only
-    how it is shared between nodes.
+    how it is shared between nodes. `off_htp` counts the nodes that the compiler left to the CPU, for which there are no
+    costs: with any, the figure is not calibrated.
 
     Raises RecipeError for a bad target or an unknown mode, StepError for a model whose shapes are not static, whose
     nodes are not named, or whose figures are too large to be real.
@@ -127,6 +129,8 @@ def predict(
             doubts.append("the roofline's figures are another chip's")
     if compiled is not None and features is not None and features.unlisted:
         doubts.append(_not_costed(features.unlisted))
+    if off_htp:
+        doubts.append(f"{off_htp} node(s) do not run on the HTP and are not costed")
     if compiled is None and streamed > burst:
         doubts.append("bound by the compiled DRAM traffic, which the fit did not see")
     low, high = _residual(precisions, RESIDUAL90 if compiled is None else COMPILED90)

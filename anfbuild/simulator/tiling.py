@@ -1,8 +1,7 @@
-"""How much of a value must lie on chip while a run of nodes is computed rows at a time, depth first.
+"""What the nodes of a model read and make, as rows of values that lie on chip in whole blocks.
 
 A node that makes row r of its result needs the rows of its operand that its window covers there, or all of it where any
-row of the result depends on every row (`Window`). So, from the last node of a run backwards, each value between two
-nodes is made so many rows ahead of the run's end, and is held from then until its slowest reader has passed.
+row of the result depends on every row (`Window`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 import onnx
 from onnx import TensorProto
 
+from anfbuild.errors import StepError
 from anfbuild.graph import node_macs, value_shapes
+from anfbuild.graph.edit import place
 from anfbuild.simulator.ops import Kind, kind_of, reads_whole_constant
 
 FLOAT_BITS = 16
@@ -58,7 +60,7 @@ def workload(model: onnx.ModelProto) -> list[Work]:
     Left out: QuantizeLinear and DequantizeLinear, views, what depends on constants alone (folded by the compiler), and
     element-wise nodes that the compiler fuses: those that read one value only, directly or through others of their
     kind (the two branches of SiLU, the five nodes of GELU), made by a node that costs something.
-    Raises StepError where a shape cannot be found.
+    Raises StepError where a shape cannot be found, and for a convolution of no groups.
     """
     values = Values(model)
     macs = node_macs(model)
@@ -193,8 +195,10 @@ def _work(node: onnx.NodeProto, values: Values, macs: Mapping[str, int]) -> Work
 
 
 def _channels(node: onnx.NodeProto, values: Values) -> tuple[int, int, int]:
-    """Groups of a convolution, and the input and output channels of one."""
+    """Groups of a convolution, and the input and output channels of one. Raises StepError for one of no groups."""
     groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
+    if groups < 1:
+        raise StepError(f"a convolution of {groups} groups", where=place(node), remedy="Export the model again.")
     first, second = values.shape(node.input[1])[:2]
     return (groups, first // groups, second) if node.op_type == "ConvTranspose" else (groups, second, first // groups)
 

@@ -20,7 +20,7 @@ import zlib
 from pathlib import Path
 from typing import IO, cast
 
-from anfbuild.errors import RecipeError, StepError
+from anfbuild.errors import AnfbuildError, RecipeError, StepError
 from anfbuild.sources import programs
 from anfbuild.sources.addresses import check_url, parse_package
 from anfbuild.sources.archives import Bounded
@@ -58,7 +58,7 @@ def fetch_package_file(
         npm = shutil.which("npm")
         try:
             tarball = _from_registry(npm, package, Path(scratch), downloads, timeout_s)
-        except StepError:
+        except AnfbuildError:
             if npm is None:
                 raise
             tarball = _pack(npm, package, Path(scratch), downloads, timeout_s)

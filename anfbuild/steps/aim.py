@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anfbuild.engine.step import at
 from anfbuild.errors import RecipeError
 from anfbuild.quantization.schemes import AS_IS, FP16, SCHEMES
 
 if TYPE_CHECKING:
     import onnx
 
-    from anfbuild.graph.constraints import Aim, Precision
+    from anfbuild.graph.constraints import Aim, Inspection, Precision
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """What the rules judge the source model for, and what of it is built."""
+
+    soc: str = at("target.soc")
+    soc_model: int = at("target.soc_model")
+    vtcm_mb: int = at("target.vtcm_mb")
+    scheme: str = at("quantization.scheme")
+    shapes: dict[str, list[int]] = at("model.inputs.*.shape")
+    outputs: list[str] | None = at("model.outputs")
+
+
+def judge(config: Judged, converted: Path) -> tuple[onnx.ModelProto, Aim, Inspection]:
+    """The source model that the step `convert` left in the folder `converted`, without large values; what the rules
+    judge it for; and what they say. Raises as `aim_for` does."""
+    from anfbuild.graph.constraints import inspect
+    from anfbuild.graph.model import parse
+
+    source = parse(converted / "source" / "model.onnx")
+    aim = aim_for(config.soc_model, config.scheme, source, soc=config.soc, vtcm_mb=config.vtcm_mb)
+    return source, aim, inspect(source, aim, config.shapes, config.outputs)
 
 
 def aim_for(

@@ -5,35 +5,15 @@ Nothing needs it: it is planned where it is asked for, and with `goal=convert`.
 
 from __future__ import annotations
 
-import dataclasses
-
-from anfbuild.engine.step import Job, at, step
+from anfbuild.engine.step import Job, step
+from anfbuild.steps.aim import Judged, judge
 from anfbuild.steps.files import write_json
 
 
-@dataclasses.dataclass(frozen=True)
-class Lint:
-    """What the rules judge the source model for, and what of it is built."""
-
-    soc: str = at("target.soc")
-    soc_model: int = at("target.soc_model")
-    vtcm_mb: int = at("target.vtcm_mb")
-    scheme: str = at("quantization.scheme")
-    shapes: dict[str, list[int]] = at("model.inputs.*.shape")
-    outputs: list[str] | None = at("model.outputs")
-
-
-@step(needs=("convert",), config=Lint)
-def lint(job: Job[Lint]) -> None:
+@step(needs=("convert",), config=Judged)
+def lint(job: Job[Judged]) -> None:
     """Judge the source model's structure."""
-    from anfbuild.graph.constraints import inspect
-    from anfbuild.graph.model import parse
-    from anfbuild.steps.aim import aim_for
-
-    config = job.config
-    source = parse(job.inputs["convert"] / "source" / "model.onnx")
-    aim = aim_for(config.soc_model, config.scheme, source, soc=config.soc, vtcm_mb=config.vtcm_mb)
-    found = inspect(source, aim, config.shapes, config.outputs)
+    _, aim, found = judge(job.config, job.inputs["convert"])
     write_json(
         job.output / "lint.json",
         {

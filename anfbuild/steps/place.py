@@ -5,39 +5,24 @@ A step of its own, since rules are edited often: nothing but the report is behin
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-from anfbuild.engine.step import Job, at, step
+from anfbuild.engine.step import Job, step
+from anfbuild.steps.aim import Judged, judge
 from anfbuild.steps.files import read_json, write_json
 
 if TYPE_CHECKING:
     from anfbuild.placement import Piece
 
 
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """What the rules judge the source model for, and what of it is built."""
-
-    soc: str = at("target.soc")
-    soc_model: int = at("target.soc_model")
-    vtcm_mb: int = at("target.vtcm_mb")
-    scheme: str = at("quantization.scheme")
-    shapes: dict[str, list[int]] = at("model.inputs.*.shape")
-    outputs: list[str] | None = at("model.outputs")
-
-
-@step(needs=("convert", "quantize", "prepare", "simulate"), config=Place)
-def place(job: Job[Place]) -> None:
+@step(needs=("convert", "quantize", "prepare", "simulate"), config=Judged)
+def place(job: Job[Judged]) -> None:
     """Join verdicts, provenance and rules into the placement table."""
     from anfbuild import placement
     from anfbuild.graph import load
-    from anfbuild.graph.constraints import inspect
-    from anfbuild.graph.model import parse
     from anfbuild.graph.provenance import labels
     from anfbuild.qnn.compiled import Verdict
-    from anfbuild.steps.aim import aim_for
 
     prepared, converted, simulated = (
         read_json(job.inputs[name] / f"{name}.json") for name in ("prepare", "convert", "simulate")
@@ -45,9 +30,7 @@ def place(job: Job[Place]) -> None:
     if not prepared["available"]:
         write_json(job.output / "place.json", {"available": False, "reason": prepared["reason"]})
         return
-    config = job.config
-    source = parse(job.inputs["convert"] / "source" / "model.onnx")
-    aim = aim_for(config.soc_model, config.scheme, source, soc=config.soc, vtcm_mb=config.vtcm_mb)
+    source, _, inspection = judge(job.config, job.inputs["convert"])
     found = placement.pieces(
         load(job.inputs["quantize"] / "model.onnx"), [Verdict(**row) for row in prepared["verdicts"]]
     )
@@ -55,7 +38,7 @@ def place(job: Job[Place]) -> None:
         [(name, node.op_type) for name, node in zip(labels(source.graph), source.graph.node, strict=True)],
         found,
         converted["provenance"],
-        inspect(source, aim, config.shapes, config.outputs).placement,
+        inspection.placement,
         _costs(simulated, found),
     )
     placement.write_csv(rows, job.output / "placement.csv")

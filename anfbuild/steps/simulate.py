@@ -8,6 +8,9 @@ from typing import Any
 from anfbuild.engine.step import Job, at, step
 from anfbuild.steps.files import read_json, write_json
 
+_QDQ = ("QuantizeLinear", "DequantizeLinear")
+"""At the ends of the graph they run on the CPU as a rule: what the model is fitted to has them too."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Simulate:
@@ -35,5 +38,6 @@ def simulate(job: Job[Simulate]) -> None:
         config.mode,
         prepared.get("traffic_mb"),
         None if features is None else Features.from_json(features),
+        sum(verdict["unit"] == "CPU" and verdict["op_type"] not in _QDQ for verdict in prepared.get("verdicts", ())),
     )
     write_json(job.output / "simulate.json", prediction.to_json())

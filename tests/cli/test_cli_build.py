@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from anfbuild.cli.build import Outcome, build, make, store_root
+from anfbuild.cli.build import build, make, store_root
+from anfbuild.cli.outcome import Outcome
 from anfbuild.engine.run import Build, Event
 from anfbuild.engine.step import Job, Step
 from anfbuild.engine.store import Store

@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anfbuild.cli import junit, main
-from anfbuild.cli.build import Outcome, build
+from anfbuild.cli.build import build
 from anfbuild.cli.contract import Contract, Listed, load, save
+from anfbuild.cli.outcome import Outcome
 from anfbuild.engine.run import Build
 from anfbuild.engine.step import Job, Step
 from anfbuild.errors import GateError, RecipeError, StepError

@@ -126,6 +126,18 @@ def test_what_is_no_model_ends_with_1(
     assert says in capsys.readouterr().err
 
 
+def test_weights_that_are_too_few_end_with_1(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(project / "m.onnx", ("Conv", {}))
+    model = onnx.load(path)
+    model.graph.initializer[0].raw_data = b"1234"
+    onnx.save(model, path)
+    assert main(["lint", "m.onnx"]) == 1
+    assert "tensor 'w' has 4 bytes, but its type and shape say 256" in capsys.readouterr().err
+    model.graph.initializer[0].ClearField("raw_data")  # not trained yet
+    onnx.save(model, path)
+    assert main(["lint", "m.onnx"]) == 0
+
+
 def test_hostile_names_are_escaped_in_every_format(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(project / "m.onnx", ("Atanh", {}), name=HOSTILE)
     assert main(["lint", "m.onnx"]) == 0

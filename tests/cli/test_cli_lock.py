@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from anfbuild.cli import lock as locks
 from anfbuild.cli import main
-from anfbuild.cli.build import Outcome, build
+from anfbuild.cli.build import build
+from anfbuild.cli.outcome import Outcome
 from anfbuild.engine.run import Build
 from anfbuild.engine.step import Job, Step, at
 from anfbuild.errors import GateError, RecipeError, StepError, VersionError

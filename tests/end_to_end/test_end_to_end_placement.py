@@ -118,6 +118,11 @@ def test_a_conversion_tells_what_lint_finds_before_anything_is_calibrated(tiny: 
     saved = json.loads((Path(document["folder"]) / "lint" / "lint.json").read_text(encoding="utf-8"))
     assert {**saved, "component": None} == found
 
+    told = tiny.run("+recipe=mine", "~gates.partitions", "goal=lint")
+    assert "cpu-operator, 1 time(s)" in told.out
+    document = tiny.run("+recipe=mine", "~gates.partitions", "goal=lint", "--json").document
+    assert document["lint"] == [found]
+
 
 def test_an_edit_of_the_contract_runs_no_step(tiny: Project) -> None:
     assert tiny.run("+recipe=mine").code == 0

@@ -72,3 +72,7 @@ def test_what_comes_of_a_resize_is_turned_too_and_traced_to_it(length):
     assert op_types(cleaned.model) == ["Transpose", "Gather", "Transpose"]
     assert list(cleaned.provenance.values()) == [["up"]] * 3
     assert_same_floats(model, cleaned.model, x=[1, 3, 6, 8])
+
+
+def test_nothing_is_wrong_of_a_value_without_axes():
+    assert not exact_gather.is_wrong([], 0, [32], (1, 2))

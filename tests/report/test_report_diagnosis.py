@@ -28,3 +28,8 @@ def test_the_words_are_in_the_results_and_nothing_else_is(parts: dict[str, Any])
     assert after == {**before, "diagnosis": WORDS}
     with pytest.raises(StepError, match="diagnosis"):
         with_words(before, [3])  # type: ignore[list-item]
+
+
+def test_a_page_without_the_section_on_accuracy_has_the_words_at_its_end() -> None:
+    page = section("<html><body><p>short</p>\n</body></html>", ["the stage departs"])
+    assert page.index("short") < page.index("the stage departs") < page.index("</body>")

@@ -196,6 +196,13 @@ def test_what_the_reader_of_the_run_list_did_not_know_is_named():
     assert "q::Odd" in found.notes[0]
 
 
+def test_nodes_on_the_cpu_are_not_costed_and_it_says_so():
+    whole, rest = (predict(_model(), TARGET, "burst", off_htp=off) for off in (0, 2))
+    assert rest.total_ms == whole.total_ms
+    assert (whole.calibrated, rest.calibrated) == (True, False)
+    assert "2 node(s) do not run on the HTP and are not costed" in rest.notes
+
+
 def test_figures_of_another_chip_widen_the_interval_and_say_so():
     own, other = (predict(_model(), _target(compiled=dict(PRIOR), estimate=said), "burst") for said in (False, True))
     assert own.total_ms == other.total_ms

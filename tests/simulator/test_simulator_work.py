@@ -184,6 +184,14 @@ def test_a_convolution_without_channels_costs_nothing():
     assert _only(_conv(channels=(3, 0))).macs == 0
 
 
+def test_a_convolution_of_no_groups_is_refused_by_name():
+    model = _conv()
+    model.graph.node[0].attribute[0].i = 0
+    assert model.graph.node[0].attribute[0].name == "group"
+    with pytest.raises(StepError, match=r"conv .*of 0 groups"):
+        workload(model)
+
+
 def test_unknown_operator_is_costed_as_movement():
     node = helper.make_node("Hardmax", ["x"], ["y"], name="odd")
     work = _only(_model([node], {"x": [4, 4]}, {"y": [4, 4]}, {}))

@@ -74,17 +74,19 @@ def _row(found: Cost, chip: Chip, mode: str) -> dict[str, Any]:
 
     compiled = found.compiled
     features = None if compiled is None else Features.from_json(compiled["features"])
-    predicted = simulator.predict(onnx.load_from_string(found.model), chip.values, mode, features=features)
+    off_htp = 0 if compiled is None else len(compiled["cpu_nodes"])
+    predicted = simulator.predict(
+        onnx.load_from_string(found.model), chip.values, mode, features=features, off_htp=off_htp
+    )
     notes = list(predicted.notes)
     written = predicted.to_json(top=_TOP)
     memory, traffic = written["memory_mb"], written["traffic_model"]
     unknown = predicted.memory.reasons() if predicted.memory else {}
     reasons = {place: why for why in unknown.values() for place in ("/memory_mb", "/memory/peak")}
+    reasons |= predicted.traffic_model.reasons() if predicted.traffic_model else {}
     if found.why_not is not None:
         notes.append(f"a structural estimate: {found.why_not}")
         reasons["/dram_mb"] = notes[-1]
-    elif compiled is not None and compiled["cpu_nodes"]:
-        notes.append(f"{len(compiled['cpu_nodes'])} nodes do not run on the HTP and are not costed")
     forecast = predicted.forecast
     if forecast is None:
         reasons["/energy_mj"] = reasons["/energy"] = _NO_ENERGY

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from anfbuild.cli.arguments import Arguments
-from anfbuild.cli.build import PACKAGE, Outcome, build, print_event, store_root
+from anfbuild.cli.build import PACKAGE, build, print_event, store_root
 from anfbuild.cli.console import Console
+from anfbuild.cli.outcome import Outcome
 from anfbuild.cli.single import single_recipe
 from anfbuild.cli.twice import DIFFERS, SAME, Built, Line, compare, first
 from anfbuild.engine.store import Store

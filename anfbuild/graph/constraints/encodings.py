@@ -9,6 +9,7 @@ import numpy as np
 from anfbuild.graph.conditioning.clamp_masks import CARRIES, HUGE
 from anfbuild.graph.constraints.rule import Hit, Severity, rule
 from anfbuild.graph.constraints.scene import Node, Scene
+from anfbuild.graph.passes.upgrade_opset import NEWEST
 
 _WIDE_WEIGHTS = 73
 _PER_CHANNEL_OPSET = 13
@@ -65,6 +66,18 @@ def layernorm_scale(scene: Scene) -> Iterator[Hit]:
 def old_opset(scene: Scene) -> Iterator[Hit]:
     """Weights per channel in a model of an opset before {first}."""
     if scene.opset < _PER_CHANNEL_OPSET and scene.aim.precision.per_channel:
+        yield Hit(None, f"opset {scene.opset}")
+
+
+@rule(
+    Severity.ERROR,
+    consequence="The build stops: what its operators mean is not known here.",
+    remedy="Export the model with opset {newest}.",
+    newest=NEWEST,
+)
+def new_opset(scene: Scene) -> Iterator[Hit]:
+    """A model of an opset after {newest}."""
+    if scene.opset > NEWEST:
         yield Hit(None, f"opset {scene.opset}")
 
 

@@ -50,13 +50,15 @@ def channel_pad(scene: Scene) -> Iterator[Hit]:
         rank = len(scene.shapes.get(node.input(0), ()))
         stated = node.attributes.get("pads", node.attributes.get("paddings"))
         found = scene.value(node.input(1)) if stated is None else np.array(stated)
-        if found is None or not rank or node.input(3):
+        axes = scene.value(node.input(3)) if node.input(3) else np.arange(rank)
+        if found is None or axes is None or found.size != 2 * axes.size or rank <= _CHANNELS:
             continue
-        added = found.reshape(2, -1)[:, _CHANNELS] if rank > _CHANNELS else np.zeros(2)
+        added = found.reshape(2, -1)[:, axes.reshape(-1) % rank == _CHANNELS].reshape(-1)
         if (added > 0).any():
             constant = node.attributes.get("mode", "constant") == "constant" and not (added < 0).any()
+            known = not node.input(2) or node.input(2) in scene.constant
             before = scene.shapes[node.input(0)][_CHANNELS]
-            yield Hit(node, f"{before} channels to {before + int(added.sum())}", constant)
+            yield Hit(node, f"{before} channels to {before + int(added.sum())}", constant and known)
 
 
 @rule(

@@ -49,7 +49,7 @@ def inspect(
     """Judge a source model for a chip and a precision. Only its structure is looked at, and small constants.
 
     `shapes` are those of inputs that the model leaves open, `outputs` the ones to keep (None: all). Weights may be
-    missing. Raises RecipeError for names and shapes that do not fit the model.
+    missing. Raises RecipeError for names and shapes that do not fit the model, StepError for what is no graph.
     """
     scene = Scene(model, aim, shapes or {}, outputs)
     found = sorted(findings(scene), key=lambda finding: _ORDER.index(finding.severity))

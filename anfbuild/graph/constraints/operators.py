@@ -9,6 +9,7 @@ import onnx
 from anfbuild.graph.constraints.rule import Hit, Severity, rule
 from anfbuild.graph.constraints.scene import Node, Scene
 from anfbuild.graph.constraints.support import verdict
+from anfbuild.graph.edit import subgraphs
 
 HEAVY = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN"}
 """Operators that a model spends its time in."""
@@ -60,6 +61,25 @@ def unknown_operator(scene: Scene) -> Iterator[Hit]:
             continue  # those of 16 bits before opset 21; `quantized_already` tells of them
         if scene.works(node) and not onnx.defs.has(node.op_type, node.domain):
             yield Hit(node, f"domain {node.domain!r}" if node.domain else f"not in opset {scene.opset}")
+
+
+@rule(
+    Severity.ERROR,
+    consequence="The build stops: onnx's checker refuses the model.",
+    remedy="Export the model again, or cut it before this node with model.outputs.",
+)
+def invalid_node(scene: Scene) -> Iterator[Hit]:
+    """A node that its operator does not allow: inputs or attributes are missing, too many, or of another kind."""
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version = scene.structure.ir_version
+    context.opset_imports = {entry.domain: entry.version for entry in scene.structure.opset_import}
+    for node in scene.nodes:
+        known = onnx.defs.has(node.op_type, node.domain) and node.proto.domain in context.opset_imports
+        if known and scene.works(node) and not any(subgraphs(node.proto)):  # which see the names around them
+            try:
+                onnx.checker.check_node(node.proto, context)
+            except onnx.checker.ValidationError as error:
+                yield Hit(node, str(error).splitlines()[0])
 
 
 @rule(

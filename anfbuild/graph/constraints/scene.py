@@ -18,6 +18,7 @@ from anfbuild.graph.constraints.aim import Aim
 from anfbuild.graph.edit import constant_value, used_names
 from anfbuild.graph.folding import LARGEST_RESULT, QUANTIZATION, is_foldable
 from anfbuild.graph.large import has_data, skeleton, stated_bytes
+from anfbuild.graph.passes.accept import check_order
 from anfbuild.graph.passes.fix_inputs import fix
 from anfbuild.graph.passes.prune_outputs import kept_outputs
 from anfbuild.graph.provenance import labels
@@ -61,13 +62,17 @@ class Scene:
     def __init__(
         self, model: onnx.ModelProto, aim: Aim, shapes: Mapping[str, Sequence[int]], outputs: Sequence[str] | None
     ) -> None:
-        """`shapes` are those of a recipe, of inputs that the model leaves open; `outputs` those that it keeps."""
+        """`shapes` are those of a recipe, of inputs that the model leaves open; `outputs` those that it keeps.
+
+        Raises StepError for what is no graph: a cycle, a value that nothing makes, no outputs.
+        """
         self.aim = aim
         self.source = model
         structure = _structure(model)
+        check_order(structure.graph)
         self.opset = next((e.version for e in structure.opset_import if e.domain in ("", "ai.onnx")), 0)
         self.open: list[OpenDimension] = fix(structure, shapes, propose=True).left
-        """Dimensions of inputs that neither the model nor a recipe fixes. The first proposal stands in for them."""
+        """Dimensions of inputs that neither the model nor a recipe fixes. The last proposal stands in for them."""
         self.fault: StepError | None = None
         """Why shapes could not be inferred."""
         try:

@@ -23,7 +23,7 @@ def run(model: onnx.ModelProto) -> PassResult:
     that no initializer is listed as an input, that the standard domain is called "", and IR 8 or newer.
     """
     notes = []
-    _check_order(model.graph)
+    check_order(model.graph)
     for value in [*model.graph.input, *model.graph.output]:
         if not value.type.HasField("tensor_type"):
             raise _unsupported(f"{value.name!r} is a {value.type.WhichOneof('value') or 'value without a type'}")
@@ -53,8 +53,8 @@ def run(model: onnx.ModelProto) -> PassResult:
     return PassResult("accept", len(notes), notes)
 
 
-def _check_order(graph: onnx.GraphProto) -> None:
-    """Refuse cycles, readers before makers, and tensors that are made twice or never."""
+def check_order(graph: onnx.GraphProto) -> None:
+    """Raises StepError for cycles, readers before makers, tensors that are made twice or never, and no outputs."""
     known = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     known |= {tensor.values.name for tensor in graph.sparse_initializer}
     for node in graph.node:

@@ -23,13 +23,10 @@ LARGEST_RANK = 5
 def is_wrong(data: Sequence[int], axis: int, indices: Sequence[int], byte_widths: Sequence[int]) -> bool:
     """Whether the HTP takes others than a Gather along `axis` states. `data`, `indices`: shapes; `byte_widths`: what an
     element may take (1: 8 bits, 2: 16 bits)."""
+    if not data or axis % len(data) == len(data) - 1 or math.prod(indices) < _LEAST:
+        return False
     block = math.prod(data[axis % len(data) + 1 :])
-    return (
-        bool(data)
-        and axis % len(data) < len(data) - 1
-        and math.prod(indices) >= _LEAST
-        and any(block * width in _WRONG_BYTES for width in byte_widths)
-    )
+    return any(block * width in _WRONG_BYTES for width in byte_widths)
 
 
 def run(model: onnx.ModelProto) -> PassResult:

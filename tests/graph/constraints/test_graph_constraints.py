@@ -6,9 +6,10 @@ import numpy as np
 import onnx
 import pytest
 from graph_models import Builder, conv_model
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
-from anfbuild.errors import RecipeError
+from anfbuild.errors import RecipeError, StepError
+from anfbuild.graph import clean
 from anfbuild.graph.constraints import (
     FLOAT16,
     RULES,
@@ -19,6 +20,7 @@ from anfbuild.graph.constraints import (
     document,
     inspect,
 )
+from anfbuild.graph.large import structure
 
 INT8 = Precision("int8", 8, 8)
 PER_CHANNEL = Precision("int8_per_channel", 8, 8, per_channel=True)
@@ -112,6 +114,54 @@ def test_an_unknown_operator_is_a_finding(domain) -> None:
     assert [placed.unit for placed in result.placement] == ["CPU", "HTP"]
 
 
+@pytest.mark.parametrize(
+    ("nodes", "outputs", "says"),
+    [
+        ([("Add", "x", "b", "a"), ("Relu", "a", "b")], ["b"], "reads 'b'"),
+        ([("Add", "x", "nowhere", "y")], ["y"], "reads 'nowhere'"),
+        ([("Relu", "x", "y"), ("Tanh", "x", "y")], ["y"], "makes 'y'"),
+        ([("Relu", "x", "y")], [], "no outputs"),
+        ([("Relu", "x", "y")], ["z"], "nothing makes output 'z'"),
+    ],
+)
+def test_what_is_no_graph_is_refused_as_the_build_refuses_it(nodes, outputs, says) -> None:
+    b = Builder()
+    for op_type, *reads, makes in nodes:
+        b.nodes.append(helper.make_node(op_type, reads, [makes], name=makes))
+    with pytest.raises(StepError, match=says):
+        look(b.model({"x": [1, 8]}, {name: [1, 8] for name in outputs}))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [
+        ("MaxPool", ["x"], {}),
+        ("Conv", ["x", ""], {}),
+        ("LayerNormalization", ["x"], {}),
+        ("Relu", ["x"], {"colour": 3}),
+        ("Softmax", ["x"], {"axis": 1.5}),
+    ],
+)
+def test_a_node_that_its_operator_does_not_allow_is_a_finding(op_type, inputs, attributes) -> None:
+    b = Builder()
+    b.nodes.append(helper.make_node(op_type, inputs, ["y"], name="n", **attributes))
+    model = b.model({"x": [1, 8, 8, 8]}, {"y": [1, 8, 8, 8]})
+    assert found(look(model), "invalid-node") == [("n", None)]
+    with pytest.raises(StepError):
+        clean(model, {})
+
+
+def test_an_opset_that_is_too_new_is_a_finding() -> None:
+    model = one("Relu")
+    assert found(look(model), "new-opset") == []
+    model.opset_import[0].version = 99
+    result = look(model)
+    assert found(result, "new-opset") == [(None, None)]
+    assert result.failed
+    with pytest.raises(StepError, match="opset 99"):
+        clean(model, {})
+
+
 def test_local_functions_are_written_out() -> None:
     body = helper.make_function(
         "mine", "Twice", ["a"], ["c"], [helper.make_node("Add", ["a", "a"], ["c"])], [helper.make_opsetid("", 17)]
@@ -139,6 +189,24 @@ def test_weights_may_be_missing_in_any_way() -> None:
                 tensor.data_location = TensorProto.EXTERNAL
         result = look(stripped)
         assert (result.findings, result.placement) == (expected.findings, expected.placement)
+
+
+@pytest.mark.parametrize("as_node", [False, True])
+def test_without_its_weights_a_model_is_placed_the_same(as_node: bool) -> None:
+    """Of the tables of a text model, positions are counted as sizes are; words and weights are no matter."""
+    b = Builder()
+    zero, one, table = b.constant(np.array([0])), b.constant(np.array([1])), np.arange(512).reshape(1, -1)
+    value = b.node("Constant", [], value=numpy_helper.from_array(table)) if as_node else b.constant(table)
+    length = b.node("Gather", [b.node("Shape", ["x"]), one])
+    rows = b.node("Gather", [b.weights(512, 16), b.node("Slice", [value, zero, length, one])])
+    total = b.node("Add", ["x", rows])
+    count = b.node("Gather", [b.node("Shape", [total]), one])
+    b.node("Reshape", [total, b.node("Concat", [one, count, b.constant(np.array([-1]))], axis=0)], "y")
+    model = b.model({"x": [1, "tokens", 16]}, {"y": None})
+    whole, bare = (look(given, shapes={"x": [1, 64, 16]}) for given in (model, structure(model)))
+    assert {placed.unit for placed in whole.placement} == {"folded", "HTP"}
+    assert bare.placement == whole.placement
+    assert bare.findings == whole.findings
 
 
 def test_sizes_that_the_graph_computes_are_followed() -> None:

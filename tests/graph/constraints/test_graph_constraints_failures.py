@@ -43,6 +43,12 @@ def channel_pad() -> onnx.ModelProto:
     return b.model(X, {"y": None})
 
 
+def channel_pad_of_an_axis() -> onnx.ModelProto:
+    b = Builder()
+    b.node("Pad", ["x", b.constant(np.array([0, 8])), "", b.constant(np.array([-3]))], "y", name="n")
+    return b.model(X, {"y": None}, opset=18)
+
+
 def resize() -> onnx.ModelProto:
     b = Builder()
     scales = b.constant(np.array([1, 1, 2, 2], np.float32))
@@ -116,6 +122,7 @@ def gathered_resize() -> onnx.ModelProto:
 MENDED = {
     "F1": (depthwise, "int8", "depthwise-1x1", "lower_depthwise"),
     "F2": (channel_pad, "int8", "channel-pad", "lower_channel_pad"),
+    "F2, of an axis": (channel_pad_of_an_axis, "int8", "channel-pad", "lower_channel_pad"),
     "F4": (resize, "int8", "nearest-resize", "exact_resize"),
     "F4, between two": (tied_resize, "int8", "nearest-resize", "exact_resize"),
     "F6": (lstm, "int8", "recurrent", "unroll_recurrent"),
@@ -189,6 +196,16 @@ def test_what_its_pass_leaves_is_an_error(node, rule) -> None:
     b.node(op_type, ["x", *inputs], "y", name="n", **attributes)
     (finding,) = findings(b.model(X, {"y": None}), rule=rule)
     assert (finding.node, finding.mended_by, finding.severity.value) == ("n", None, "error")
+
+
+def test_a_channel_pad_of_a_computed_value_is_an_error() -> None:
+    b = Builder()
+    value = b.node("ReduceMax", ["x"], keepdims=0)
+    b.node("Pad", ["x", b.constant(np.array([0, 0, 0, 0, 0, 8, 0, 0])), value], "y", name="n")
+    model = b.model(X, {"y": None})
+    (finding,) = findings(copy(model), rule="channel-pad")
+    assert (finding.mended_by, finding.severity.value) == (None, "error")
+    assert "Pad" in op_types(clean(model, {}).model)
 
 
 @pytest.mark.parametrize(
