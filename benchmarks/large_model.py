@@ -56,7 +56,7 @@ def convert(folder: Path) -> None:
     step, started = GRAPH["convert"], time.perf_counter()
     output = folder / "output"
     output.mkdir()
-    config = step.config(shapes={"x": [1, SIZE]}, outputs=None, strict=False)
+    config = step.config(shapes={"x": [1, SIZE]}, dtypes={"x": "float32"}, module=None, outputs=None, strict=False)
     step.run(Job(config, {"fetch": folder}, output, output, lambda *_: None))
     print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
