@@ -145,13 +145,13 @@ def cases(folder: Path, minilm: Path | None) -> list[Case]:
 
 def ours(path: Path, shapes: dict[str, list[int]], output: Path) -> Cost:
     """What the convert step does to the file."""
-    import onnxruntime  # noqa: F401 - an import, not the work
+    import onnxruntime  # noqa: F401  # an import, not the work
 
     from anfbuild import graph
     from anfbuild.sources import readers
 
     if path.suffix == ".tflite":
-        import anfbuild.sources.readers.tflite.reader  # noqa: F401 - an import, not the work
+        import anfbuild.sources.readers.tflite.reader  # noqa: F401  # an import, not the work
     before = memory()
     started = time.process_time()
     model = readers.read(path)

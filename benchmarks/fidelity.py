@@ -103,6 +103,10 @@ def where(samples: Samples, keep: Callable[[Sample], bool]) -> dict[str, list[Sa
     return {chip: [sample for sample in of_chip if keep(sample)] for chip, of_chip in samples.items()}
 
 
+def outside(samples: Samples, left_out: Collection[str]) -> dict[str, list[Sample]]:
+    return where(samples, lambda sample: sample.family not in left_out)
+
+
 def families(samples: Samples) -> list[str]:
     return sorted({sample.family for of_chip in samples.values() for sample in of_chip})
 
@@ -117,7 +121,7 @@ def family_out(samples: Samples, never: Collection[str] = ()) -> list[Row]:
     for family in families(samples):
         if family in never:
             continue
-        seen = where(samples, lambda sample, out=(family, *never): sample.family not in out)  # type: ignore[misc]
+        seen = outside(samples, {family, *never})
         prior = common(list(seen.values()))
         for chip, of_chip in samples.items():
             rows += predict(chip, (s for s in of_chip if s.family == family), fit(seen[chip], prior))

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 QDQ = ("QuantizeLinear", "DequantizeLinear")
 # A spreadsheet takes a cell that begins so for a formula. Source: OWASP, "CSV Injection".
@@ -62,7 +62,14 @@ def read_csv(path: Path) -> list[Row]:
     with path.open(encoding="utf-8", newline="") as file:
         read = [{name: plain(cell) for name, cell in row.items()} for row in csv.DictReader(file)]
     return [
-        Row(**{**row, "macs": int(row["macs"]), "ms": float(row["ms"]) if row["ms"] else None})  # type: ignore[arg-type]
+        Row(
+            row["node"],
+            row["op_type"],
+            cast(Unit, row["unit"]),
+            int(row["macs"]),
+            float(row["ms"]) if row["ms"] else None,
+            *(row[name] for name in ("became", "reason", "compiler")),
+        )
         for row in read
     ]
 

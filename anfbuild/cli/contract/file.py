@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from anfbuild.atomic import replacing
-from anfbuild.errors import RecipeError, StepError
+from anfbuild.cli.beside import written
+from anfbuild.errors import RecipeError
 from anfbuild.placement.rows import is_formula, plain, write_cells
 from anfbuild.recipe.files import beside, shipped
 
@@ -83,16 +83,8 @@ def save(contract: Contract, keys: Iterable[Key], rows: Iterable[Listed]) -> Non
     """
     replaced = set(keys)
     kept = [row for row in contract.rows or () if row.key not in replaced]
-    try:
-        contract.path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(contract.path) as partial:
-            write_cells(partial, COLUMNS, map(astuple, sorted([*kept, *rows])))
-    except OSError as error:
-        raise StepError(
-            f"the placement contract cannot be written: {error.strerror or error}",
-            where=str(contract.path),
-            remedy="Make the folder writable and run again: all steps are finished and kept.",
-        ) from error
+    with written(contract.path, "placement contract") as partial:
+        write_cells(partial, COLUMNS, map(astuple, sorted([*kept, *rows])))
 
 
 def _read(path: Path, shown: str) -> Iterator[Listed]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from anfbuild.atomic import replacing
+from anfbuild.cli.beside import written
 from anfbuild.cli.tolerance import is_number
-from anfbuild.errors import RecipeError, StepError
+from anfbuild.errors import RecipeError
 from anfbuild.recipe import Recipe
 from anfbuild.recipe.document import Document, read
 from anfbuild.recipe.files import LOCK_SUFFIX, beside
@@ -109,16 +109,8 @@ def save(lock: Lock, name: str, entry: Entry) -> None:
         "entries": {key: dataclasses.asdict(value) for key, value in entries.items()},
     }
     text = _HEADER + yaml.dump(document, Dumper=_Dumper, sort_keys=True, width=120, allow_unicode=True)
-    try:
-        lock.path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(lock.path) as partial:
-            partial.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StepError(
-            f"the lock cannot be written: {error.strerror or error}",
-            where=str(lock.path),
-            remedy="Make the folder writable and run again: all steps are finished and kept.",
-        ) from error
+    with written(lock.path, "lock") as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def _entry(document: Document, at: str, value: Any) -> Entry:

@@ -18,10 +18,10 @@ from anfbuild.cli.disagreement import FILE, STEP
 from anfbuild.cli.located import located
 from anfbuild.cli.single import single_recipe
 from anfbuild.engine.instances import part_of
-from anfbuild.errors import AnfbuildError, RecipeError, did_you_mean
+from anfbuild.errors import AnfbuildError, GateError, RecipeError, did_you_mean
 from anfbuild.recipe import Recipe
 
-DEPARTS = 3
+DEPARTS = GateError.exit_code
 _HEADINGS = ("stage", "against", "output", "difference", "at the border", "bound", "")
 
 

@@ -16,13 +16,13 @@ from typing import Any
 from anfbuild.cli.arguments import Arguments
 from anfbuild.cli.console import Console
 from anfbuild.cli.subject import COMMAND_LINE, Subject, of_model, of_recipe
-from anfbuild.errors import AnfbuildError, RecipeError, StepError
+from anfbuild.errors import AnfbuildError, GateError, RecipeError, StepError
 from anfbuild.graph.constraints import RULES, Aim, Finding, Inspection, document, inspect
 from anfbuild.simulator.bounds import NodeBound, bounds
 from anfbuild.simulator.work import FLOAT_BITS
 from anfbuild.steps.aim import aim_for
 
-FAILED = 3
+FAILED = GateError.exit_code
 _SHOWN = 3
 """Nodes of a rule that the text names; the documents name all."""
 
